@@ -333,7 +333,11 @@ ChecksumAlgorithm = Literal["csum16", "crc16", "crc32", "identity", "xor16"]
 
 @dataclass(frozen=True, slots=True)
 class Hash:
-    """target = algorithm over the concatenated data (bits in order, zero-padded to whole bytes)."""
+    """target = algorithm over the concatenated data (bits in order, zero-padded to whole bytes).
+
+    The target is `bit<16>` for csum16, crc16 and xor16, `bit<32>` for crc32, and `bit<64>` for
+    identity: the first eight bytes as a big-endian number (fewer bytes: a smaller number).
+    """
 
     target: Var
     algorithm: ChecksumAlgorithm
@@ -361,7 +365,12 @@ class Key:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Action:
-    """An action as one table uses it: control-plane parameters as local Vars, and its body."""
+    """An action as one table uses it: control-plane parameters as local Vars, and its body.
+
+    `name` and the names of `params` are those the control plane uses. The body is code of the place
+    that applies the table: it reads and writes that block's local variables, and a `Leave` in it may
+    name a Block around the `Apply` (that is how `exit` in an action is expressed).
+    """
 
     name: str
     params: tuple[Var, ...]
@@ -387,7 +396,7 @@ class KeyMatch:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A `const entries` line; a larger priority wins."""
+    """A line of `entries`; a larger priority wins. Lines count down from their number to 1."""
 
     keys: tuple[KeyMatch, ...]
     call: ActionCall
@@ -396,7 +405,11 @@ class Entry:
 
 @dataclass(eq=False, slots=True)
 class Table:
-    """A match-action table. `default` always exists (NoAction when the source names none)."""
+    """A match-action table. `default` always exists (NoAction when the source names none).
+
+    `const_default` and `const_entries` say that the control plane must not change them. A table
+    without keys has no entries. A table is applied in one block only, perhaps at several places.
+    """
 
     name: str
     keys: tuple[Key, ...]
@@ -406,6 +419,8 @@ class Table:
     entries: tuple[Entry, ...] = ()
     counter: Counter | None = None
     source: Source | None = None
+    const_default: bool = False
+    const_entries: bool = False
 
 
 # --- blocks ----------------------------------------------------------------------------------
@@ -443,7 +458,10 @@ class Goto:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """The first case whose keysets all match; none matching raises error.NoMatch."""
+    """The first case whose keysets all match; none matching raises error.NoMatch.
+
+    Selectors are unsigned Bits: lowering has cast signed ones and bool.
+    """
 
     selectors: tuple[Expr, ...]
     cases: tuple[tuple[tuple[Keyset, ...], str], ...]
@@ -464,7 +482,8 @@ class Program:
 
     Blocks run in this order: parser, verify, ingress, (replication), egress, compute, deparser.
     `packet_vars` lists every packet variable that belongs to no header, `headers` every header.
-    All packet variables start as 0 and all headers invalid.
+    All packet variables start as 0 and all headers invalid; local variables start as 0 too.
+    The P4 `error` type is `bit<32>`, the index in `errors`; so is an enum without a type of its own.
     """
 
     name: str
