@@ -22,7 +22,8 @@ enum class ErrorCode : std::uint8_t {
   kReductionOverflow,  // a SUM left the signed 32-bit range; the communicator remains usable
   kEpochChanged,       // the switch knows another incarnation of the job
   kBadSlot,            // the switch gives the job fewer slots than the configuration says
-  kMtu,                // short frames pass, full frames do not
+  kMtu,                // full frames do not pass, or do not fit the path
+  kTransport,          // the transport can carry no frames any more; `detail` says why
   kCancelled,          // ended by cancel_all
   kUnsupported,        // configuration or collective that this engine cannot run
 };
@@ -54,7 +55,9 @@ struct Error {
   // longest that was answered (kMtu).
   std::uint64_t expected = 0;
   std::uint64_t found = 0;
-  std::string detail{};  // kUnsupported and kCancelled: the reason in words
+  // The reason in words: all of it for kUnsupported, kCancelled and kTransport. For others, what
+  // the transport knows besides ("nothing listens on 127.0.0.1:5000"), if anything.
+  std::string detail{};
 
   explicit operator bool() const { return code != ErrorCode::kNone; }
   // One sentence: what was expected, what was found, who, and what to do about it.
