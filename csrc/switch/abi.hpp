@@ -40,14 +40,17 @@ inline constexpr std::size_t kActionDataOffset = 16;
 // except for `registers` and `counters`, which it addresses directly.
 struct State {
   void* const* tables;              // arguments of `p4emu_table_lookup`
-  std::uint8_t* const* registers;   // one base pointer a register group (interleaved by index),
-                                    // 64-byte aligned
+  // One base pointer a register group, 64-byte aligned. A group is `length` rows (one an index,
+  // all members side by side) and one more, the scratch row: accesses out of range go there, so
+  // that compiled code needs no branch for them. Its contents are never seen.
+  std::uint8_t* const* registers;
   std::uint64_t* const* counters;   // {packets, bytes} pairs, one a cell
 };
 
 // Compiled program, first half: parser, checksum verification, ingress control. `vars` is the
-// packet's variable block (`vars_size` bytes, zeroed by the run time except standard metadata it
-// fills). Sets packet->payload.
+// packet's variable block (`vars_size` bytes, 64-byte aligned for speed, zeroed by the run time
+// except standard metadata it fills). Sets packet->payload. No two of the pointers a function gets
+// may overlap.
 using IngressFunction = void (*)(std::uint8_t* vars, const State* state, Packet* packet);
 
 // Second half, once for each replica: egress control, checksum update, deparser. Writes the emitted
