@@ -1,9 +1,10 @@
 """The C++ core as Python sees it: engine over sockets, simulation, wire format, numeric kernels.
 
-It is not the user's interface (that is `pycollective.Communicator` and the torch backend) and raises
-only `CoreError` for what concerns a job; `pycollective.errors` turns the `Error` it carries into the
-public exceptions. Nothing here needs torch. The GIL is released around all waiting and never held
-by the I/O threads. Main types: `JobConfig`, `Connection`, `Handle`, `Error`, `Simulation`.
+It is not the user's interface (that is `pycollective.Communicator` and the torch backend) and
+raises only `CoreError` for what concerns a job; `pycollective.errors` turns the `Error` it carries
+into the public exceptions. Nothing here needs torch. The GIL is released around all waiting and
+never held by the I/O threads. Main types: `JobConfig`, `Connection`, `Handle`, `Error`,
+`Simulation`.
 """
 
 import enum
@@ -149,7 +150,7 @@ def build_frame(
     destination_ipv4: str,
     lanes: bytes = b"",
 ) -> bytes:
-    """A whole Ethernet frame, checksums included. Flag DATA must be set exactly when there are lanes.
+    """A whole Ethernet frame, checksums included. Flag DATA must be set if there are lanes only.
 
     Raises
     ------
@@ -236,7 +237,7 @@ class Error:
         """The rank that reports it."""
     @property
     def operation(self) -> str | None:
-        """"all_reduce", "broadcast", "barrier", or None outside of a collective."""
+        """One of all_reduce, broadcast and barrier; None outside of a collective."""
     @property
     def sequence(self) -> int:
         """Number of the collective, from 1; 0 outside of one."""
@@ -330,7 +331,7 @@ class JobConfig:
     first_sequence: int
 
 class EngineStatistics:
-    """What an engine has seen and done since it was made; counts of frames unless said otherwise."""
+    """What an engine has seen and done since it was made; frames unless said otherwise."""
 
     frames_sent: int
     bytes_sent: int
@@ -685,7 +686,13 @@ class Simulation:
             UNSUPPORTED, from the engine or about the buffers.
         """
     def broadcast(
-        self, host: int, buffer: Buffer, dtype: DataType, root: int, *, deadline: float | None = None
+        self,
+        host: int,
+        buffer: Buffer,
+        dtype: DataType,
+        root: int,
+        *,
+        deadline: float | None = None,
     ) -> int: ...
     def barrier(self, host: int, *, deadline: float | None = None) -> int: ...
     def configure_link(self, host: int, direction: Direction, config: LinkConfig) -> None: ...
