@@ -19,9 +19,7 @@
 namespace pycollective::transport {
 namespace {
 
-std::chrono::nanoseconds clock_now() {
-  return std::chrono::steady_clock::now().time_since_epoch();
-}
+std::chrono::nanoseconds clock_now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
 // Signals are for the program's own threads; only what a thread brings upon itself stays open.
 class SignalsBlocked {
@@ -47,20 +45,20 @@ Error make_error(ErrorCode code, std::string detail) {
   return error;
 }
 
-Error from_transport(const TransportError& failure) {
-  const bool mtu = failure.kind == TransportError::Kind::kMtu;
-  Error error = make_error(mtu ? ErrorCode::kMtu : ErrorCode::kTransport, failure.what());
-  error.expected = failure.needed;
-  error.found = failure.available;
-  return error;
-}
-
 timespec to_timespec(std::chrono::nanoseconds span) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(span);
   return {static_cast<time_t>(seconds.count()), static_cast<long>((span - seconds).count())};
 }
 
 }  // namespace
+
+Error to_error(const TransportError& failure) {
+  const bool mtu = failure.kind == TransportError::Kind::kMtu;
+  Error error = make_error(mtu ? ErrorCode::kMtu : ErrorCode::kTransport, failure.what());
+  error.expected = failure.needed;
+  error.found = failure.available;
+  return error;
+}
 
 // In a child of fork() the thread does not exist and a condition variable may count waiters that do
 // not exist either: neither can be destroyed, so the child leaves the copy where it is.
@@ -72,8 +70,7 @@ struct Driver::Delete {
 
 std::shared_ptr<Driver> Driver::start(const JobConfig& job, std::unique_ptr<Transport> transport,
                                       bool completion_queue) {
-  std::shared_ptr<Driver> driver(new Driver(job, std::move(transport), completion_queue),
-                                 Delete{});
+  std::shared_ptr<Driver> driver(new Driver(job, std::move(transport), completion_queue), Delete{});
   if (driver->wake_event_ < 0) {
     throw TransportError(TransportError::Kind::kSystem,
                          std::string("cannot create an eventfd: ") + std::strerror(errno), errno);
@@ -141,8 +138,8 @@ std::shared_ptr<Handle> Driver::submit(const Collective& collective) {
 bool Driver::wait_connected(std::chrono::nanoseconds timeout) {
   if (forked()) return true;
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(
-      lock, timeout, [this] { return published_.state != State::kConnecting || failure_; });
+  return changed_.wait_for(lock, timeout,
+                           [this] { return published_.state != State::kConnecting || failure_; });
 }
 
 std::optional<Error> Driver::failure() const {
@@ -206,7 +203,8 @@ void Driver::run() {
     engine_.cancel_all(reason);
     finish_completed();
   } catch (const std::exception& error) {
-    reason = make_error(ErrorCode::kTransport, std::string("the I/O thread failed: ") + error.what());
+    reason =
+        make_error(ErrorCode::kTransport, std::string("the I/O thread failed: ") + error.what());
   }
   shut_down(reason);
 }
@@ -223,7 +221,7 @@ void Driver::loop() {
     }
     busy |= transmit();
     if (const auto failure = transport_->failure(); failure && engine_.state() != State::kFailed) {
-      engine_.cancel_all(from_transport(*failure));
+      engine_.cancel_all(to_error(*failure));
     }
     finish_completed();
   }

@@ -35,6 +35,9 @@ struct DriverStatistics {
   std::uint64_t wakeups = 0;  // times the thread has slept and been woken
 };
 
+// A transport's failure as the engine's kind of error: kMtu or kTransport, with its text.
+Error to_error(const TransportError& failure);
+
 class Driver {
  public:
   // Starts the thread, and with it the engine's attempts to reach the switch. With
@@ -105,7 +108,7 @@ class Driver {
   std::unordered_map<CollectiveId, std::shared_ptr<Handle>> running_;
   std::vector<Submission> taken_;
   std::vector<std::shared_ptr<Handle>> finished_;  // on their way to `completed_`
-  bool blocked_ = false;                           // the transport kept frames that it could not send
+  bool blocked_ = false;  // the transport kept frames that it could not send
   std::uint64_t wakeups_ = 0;
 
   mutable std::mutex mutex_;  // guards what follows

@@ -16,8 +16,7 @@ using Clock = std::chrono::steady_clock;
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t) &&
               std::atomic<std::uint32_t>::is_always_lock_free);
 
-void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
-                const timespec* timeout) {
+void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* timeout) {
   // Woken, interrupted, changed before, or timed out: the caller looks again in every case.
   static_cast<void>(syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, timeout, nullptr, 0));
 }

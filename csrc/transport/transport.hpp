@@ -51,10 +51,10 @@ struct TransportStatistics {
   std::uint64_t bytes_received = 0;
   std::uint64_t send_calls = 0;
   std::uint64_t receive_calls = 0;
-  std::uint64_t send_blocked = 0;    // the socket's buffer was full and sending had to wait
-  std::uint64_t send_dropped = 0;    // frames the system would not take; the protocol repeats them
-  std::uint64_t oversized = 0;       // frames received that are longer than max_frame, dropped
-  std::uint64_t peer_refused = 0;    // the far end said that nobody listens there
+  std::uint64_t send_blocked = 0;  // the socket's buffer was full and sending had to wait
+  std::uint64_t send_dropped = 0;  // frames the system would not take; the protocol repeats them
+  std::uint64_t oversized = 0;     // frames received that are longer than max_frame, dropped
+  std::uint64_t peer_refused = 0;  // the far end said that nobody listens there
   std::uint64_t peer_unreachable = 0;  // the network said that there is no way to the far end
 };
 

@@ -34,9 +34,9 @@ std::string describe(const sockaddr_in& address) {
 // "HOST:PORT", or "HOST" where a port is optional.
 sockaddr_in resolve(const std::string& text, bool port_required, const char* role) {
   const auto bad = [&](const std::string& why) {
-    return TransportError(TransportError::Kind::kAddress, std::string(role) + " address '" + text +
-                                                              "': " + why +
-                                                              "; expected HOST:PORT over IPv4");
+    return TransportError(
+        TransportError::Kind::kAddress,
+        std::string(role) + " address '" + text + "': " + why + "; expected HOST:PORT over IPv4");
   };
   const std::size_t colon = text.rfind(':');
   const std::string host = text.substr(0, colon);
@@ -164,10 +164,9 @@ void UdpTransport::check_mtu(std::optional<std::size_t> override_mtu) {
   } else {
     int mtu = 0;
     if (get_option(socket_, IPPROTO_IP, IP_MTU, mtu) != 0) {
-      throw TransportError(TransportError::Kind::kSystem,
-                           "cannot read the path MTU to " + remote_address_ + ": " +
-                               std::strerror(errno),
-                           errno);
+      throw TransportError(
+          TransportError::Kind::kSystem,
+          "cannot read the path MTU to " + remote_address_ + ": " + std::strerror(errno), errno);
     }
     available = static_cast<std::size_t>(mtu);
   }
@@ -187,8 +186,8 @@ void UdpTransport::check_mtu(std::optional<std::size_t> override_mtu) {
 
 void UdpTransport::size_receive_buffer(std::size_t window) {
   // Twice the window: the results of a full window, and as many re-sent ones.
-  const std::size_t charge = round_up_to_power_of_two(max_frame_ + kUdpEncapsulation) +
-                             kSocketBufferOverhead;
+  const std::size_t charge =
+      round_up_to_power_of_two(max_frame_ + kUdpEncapsulation) + kSocketBufferOverhead;
   receive_buffer_wanted_ = 2 * window * charge;
   const int wanted = static_cast<int>(std::min<std::size_t>(receive_buffer_wanted_, 1U << 30U));
   // Never below what the system gives by default. Failure is not fatal: it shows in receive_buffer.
@@ -203,8 +202,7 @@ void UdpTransport::size_receive_buffer(std::size_t window) {
 
 void UdpTransport::fail(TransportError::Kind kind, int system_error, const std::string& doing) {
   if (failure_) return;
-  failure_.emplace(kind,
-                   doing + " " + remote_address_ + " failed: " + std::strerror(system_error),
+  failure_.emplace(kind, doing + " " + remote_address_ + " failed: " + std::strerror(system_error),
                    system_error);
 }
 

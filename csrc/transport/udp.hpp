@@ -21,10 +21,10 @@ namespace pycollective::transport {
 inline constexpr std::size_t kUdpEncapsulation = 28;
 
 struct UdpConfig {
-  std::string remote;           // "HOST:PORT" of the switch port
-  std::string local;            // "HOST:PORT" or "HOST" to bind to; empty leaves it to the kernel
-  std::size_t max_frame = 0;    // bytes of the largest frame, Ethernet header included
-  std::size_t window = 1;       // frames that may be on their way to us at once
+  std::string remote;         // "HOST:PORT" of the switch port
+  std::string local;          // "HOST:PORT" or "HOST" to bind to; empty leaves it to the kernel
+  std::size_t max_frame = 0;  // bytes of the largest frame, Ethernet header included
+  std::size_t window = 1;     // frames that may be on their way to us at once
   std::optional<std::size_t> mtu;  // bytes an IP packet of the path may have; asked of the kernel
                                    // when absent
 };
