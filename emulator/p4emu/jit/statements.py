@@ -1,0 +1,211 @@
+"""IR statements to LLVM instructions; parser-only statements are in `parser`, tables in `tables`.
+
+Entry point: `StatementEmitter.body`. Structured control flow becomes basic blocks; what follows a
+`Leave` in its body is unreachable and not emitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir as ll
+
+from p4emu.ir.nodes import (
+    Apply,
+    Assign,
+    AssignSlice,
+    Block,
+    Count,
+    Emit,
+    Hash,
+    If,
+    Leave,
+    RegisterRead,
+    RegisterWrite,
+    SetValid,
+    Stmt,
+    Switch,
+)
+from p4emu.jit.errors import CodegenError, UnsupportedNodeError
+from p4emu.jit.expressions import ExpressionEmitter, constant
+from p4emu.jit.frame import I64, Frame
+from p4emu.jit.hashes import emit_hash
+from p4emu.jit.layout import header_bytes, width_of
+from p4emu.jit.tables import bump, emit_apply
+from p4emu.jit.wire import emit_header, fit, i64, shift_left
+
+# Byte offset in `State` of the array of counter pointers, and bytes of a {packets, bytes} cell.
+_STATE_COUNTERS = 16
+_CELL_BYTES = 16
+
+
+class StatementEmitter:
+    """Emits statement lists at the frame's current place.
+
+    `emitted` is where the deparser keeps the number of bytes written (a pointer to an i64), `out`
+    where they go; elsewhere there is no `Emit`.
+    """
+
+    def __init__(
+        self,
+        frame: Frame,
+        expressions: ExpressionEmitter,
+        out: Any = None,
+        emitted: Any = None,
+        extra: dict[type, Callable[[Any], None]] | None = None,
+    ) -> None:
+        self._frame = frame
+        self._expressions = expressions
+        self._out = out
+        self._emitted = emitted
+        self._emitters: dict[type, Callable[[Any], None]] = {
+            Assign: self._assign,
+            AssignSlice: self._assign_slice,
+            If: self._if,
+            Switch: self._switch,
+            Block: self._block,
+            Leave: self._leave,
+            SetValid: self._set_valid,
+            Apply: lambda stmt: emit_apply(frame, expressions, stmt, self.body),
+            RegisterRead: self._register_read,
+            RegisterWrite: self._register_write,
+            Count: self._count,
+            Hash: lambda stmt: emit_hash(frame, expressions, stmt),
+        }
+        if out is not None:
+            self._emitters[Emit] = self._emit
+        self._emitters.update(extra or {})
+
+    def body(self, stmts: Sequence[Stmt]) -> None:
+        """Emit statements up to the first that leaves."""
+        for stmt in stmts:
+            emit = self._emitters.get(type(stmt))
+            if emit is None:
+                raise UnsupportedNodeError(stmt, "a statement list")
+            emit(stmt)
+            if self._frame.terminated:
+                return
+
+    # --- variables ---
+
+    def _assign(self, stmt: Assign) -> None:
+        self._frame.write(stmt.target, self._expressions.value(stmt.value))
+
+    def _assign_slice(self, stmt: AssignSlice) -> None:
+        builder = self._frame.builder
+        value = self._expressions.value(stmt.value)
+        old = self._frame.read(stmt.target)
+        width = width_of(stmt.target.type)
+        hole = ((1 << width) - 1) ^ (((1 << (stmt.hi - stmt.lo + 1)) - 1) << stmt.lo)
+        kept = builder.and_(old, ll.Constant(old.type, hole))
+        placed = shift_left(builder, fit(builder, value, width), stmt.lo)
+        self._frame.write(stmt.target, builder.or_(kept, placed))
+
+    def _set_valid(self, stmt: SetValid) -> None:
+        self._frame.write(stmt.header.valid, constant(int(stmt.valid), stmt.header.valid.type))
+
+    # --- control flow ---
+
+    def _if(self, stmt: If) -> None:
+        frame = self._frame
+        condition = self._expressions.value(stmt.condition)
+        then, end = frame.block("then"), frame.block("endif")
+        otherwise = frame.block("else") if stmt.otherwise else end
+        frame.builder.cbranch(condition, then, otherwise)
+        for block, body in ((then, stmt.then), (otherwise, stmt.otherwise)):
+            if block is not end:
+                frame.start(block)
+                self.body(body)
+                frame.go(end)
+        frame.start(end)
+
+    def _switch(self, stmt: Switch) -> None:
+        frame = self._frame
+        selector = self._expressions.value(stmt.selector)
+        default, end = frame.block("default"), frame.block("endswitch")
+        switch = frame.builder.switch(selector, default)
+        for values, body in stmt.cases:
+            case = frame.block("case")
+            for value in values:
+                switch.add_case(constant(value, stmt.selector.type), case)
+            frame.start(case)
+            self.body(body)
+            frame.go(end)
+        frame.start(default)
+        self.body(stmt.default)
+        frame.go(end)
+        frame.start(end)
+
+    def _block(self, stmt: Block) -> None:
+        frame = self._frame
+        end = frame.block(stmt.label)
+        outer = frame.labels.get(stmt.label)
+        frame.labels[stmt.label] = end
+        self.body(stmt.body)
+        if outer is None:
+            del frame.labels[stmt.label]
+        else:
+            frame.labels[stmt.label] = outer
+        frame.go(end)
+        frame.start(end)
+
+    def _leave(self, stmt: Leave) -> None:
+        end = self._frame.labels.get(stmt.label)
+        if end is None:
+            raise CodegenError(f"Leave({stmt.label!r}) has no enclosing Block of that label")
+        self._frame.go(end)
+
+    # --- packet out ---
+
+    def _emit(self, stmt: Emit) -> None:
+        frame = self._frame
+        valid = frame.read(stmt.header.valid)
+        emit, end = frame.block("emit"), frame.block("emitted")
+        frame.builder.cbranch(valid, emit, end)
+        frame.start(emit)
+        before = frame.load(self._emitted, I64, 8)
+        emit_header(frame, stmt.header, frame.offset(self._out, before))
+        after = frame.builder.add(before, i64(header_bytes(stmt.header)), flags=("nuw",))
+        frame.builder.store(after, self._emitted, align=8)
+        frame.go(end)
+        frame.start(end)
+
+    # --- registers and counters ---
+
+    def _register_read(self, stmt: RegisterRead) -> None:
+        frame = self._frame
+        index = self._expressions.value(stmt.index)
+        cell, in_range, storage = frame.register_cell(stmt.register, index)
+        loaded = frame.load(cell, storage, min(storage.width // 8, 8))
+        value = frame.builder.select(in_range, loaded, ll.Constant(storage, 0))
+        width = width_of(stmt.register.type)
+        frame.write(stmt.target, fit(frame.builder, value, width))
+
+    def _register_write(self, stmt: RegisterWrite) -> None:
+        frame = self._frame
+        index = self._expressions.value(stmt.index)
+        value = self._expressions.value(stmt.value)
+        cell, _, storage = frame.register_cell(stmt.register, index)
+        stored = fit(frame.builder, value, storage.width)
+        frame.builder.store(stored, cell, align=min(storage.width // 8, 8))
+
+    def _count(self, stmt: Count) -> None:
+        frame = self._frame
+        if stmt.index is None:
+            return  # a direct counter counts in every lookup that hits, as in BMv2
+        names = [spec.name for spec in frame.layout.image.counters]
+        number = names.index(stmt.counter.name)
+        index = self._expressions.value(stmt.index)
+        size = stmt.counter.size
+        if index.type.width < size.bit_length():
+            index = fit(frame.builder, index, size.bit_length())
+        in_range = frame.builder.icmp_unsigned("<", index, ll.Constant(index.type, size))
+        count, end = frame.block("count"), frame.block("counted")
+        frame.builder.cbranch(in_range, count, end)
+        frame.start(count)
+        base = frame.argument_array(_STATE_COUNTERS, number)
+        offset = frame.builder.mul(fit(frame.builder, index, 64), i64(_CELL_BYTES))
+        bump(frame, frame.offset(base, offset))
+        frame.go(end)
+        frame.start(end)
