@@ -89,6 +89,7 @@ void Exchange::release(std::uint32_t chunk) {
   slot.use = use;
   slot.next = stream_.successor(use);
   slot.contributed.reset();
+  slot.answered = false;
   fresh_.push(index);
 }
 
@@ -157,7 +158,7 @@ void Exchange::deliver(std::uint16_t index, Time now, const wire::InaHeader& hea
   if (slot.repeats == 0) {
     rtt_.on_sample(now - slot.sent);
   } else {
-    rtt_.on_repeated(slot.repeats);
+    rtt_.on_repeated(now - slot.sent);
   }
   statistics_.smoothed_rtt = rtt_.smoothed();
   statistics_.rto = rtt_.rto();
@@ -180,6 +181,7 @@ Reception Exchange::on_status(const wire::InaHeader& header) {
   if (step.action != SlotAction::kRecord) return dropped(step.action);
   // Bits are only ever added for a tag, and answers may overtake each other.
   slot.contributed = slot.contributed.value_or(0) | header.fingerprint;
+  slot.answered = true;
   return Reception::kTaken;
 }
 
@@ -230,6 +232,10 @@ std::size_t Exchange::transmit(std::uint16_t index, Time now, std::span<std::uin
     header.flags |= wire::flag::kRetransmit;
     if (slot.repeats < std::numeric_limits<std::uint16_t>::max()) ++slot.repeats;
     ++statistics_.retransmissions;
+    // The last copy has drawn no answer, so what an earlier STATUS said may be out of date: blaming
+    // a rank for it could blame one that has contributed since.
+    if (!slot.answered) slot.contributed.reset();
+    slot.answered = false;
   } else {
     slot.sent = now;
     ++in_flight_;

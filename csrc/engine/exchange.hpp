@@ -74,9 +74,10 @@ class Exchange {
     std::uint32_t sequence = 0;  // with `chunk` and `use`: the tag of the current or last use
     std::uint32_t chunk = 0;
     Use use = 0;
-    Use next = 0;  // the use that may be released next
-    Time sent{};   // the first time
-    std::optional<std::uint32_t> contributed{};
+    Use next = 0;                                // the use that may be released next
+    Time sent{};                                 // the first time
+    std::optional<std::uint32_t> contributed{};  // bitmap of the last STATUS
+    bool answered = false;                       // by a STATUS, since it was last sent
   };
 
   // Releases the chunk if everything it needs is there; see slot_state.hpp.

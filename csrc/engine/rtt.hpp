@@ -3,8 +3,9 @@
 // The estimator is fed by chunks that were sent once: from sending the contribution to having the
 // result, which includes waiting for the slowest rank. A chunk that was repeated gives no sample,
 // because its result may answer either copy. If the path becomes slower than the timeout, no chunk
-// is sent only once any more; so the timeout that a repeated chunk needed is held for those that
-// follow, until one of them gives a sample again (RFC 6298, 5.5 to 5.7).
+// is sent only once any more. So a repeated chunk holds the timeout up for those that follow, until
+// one of them gives a sample again, as RFC 6298 (5.5 to 5.7) does with the backed-off timeout; what
+// is held here is the time since the chunk was first sent, the longest that a round trip can be.
 #pragma once
 
 #include <algorithm>
@@ -34,8 +35,9 @@ class RttEstimator {
     held_ = Duration::zero();
   }
 
-  // A chunk has its result after this many repeats.
-  void on_repeated(unsigned repeats) { held_ = std::max(held_, backed_off(repeats)); }
+  // Time from first sending to result of a chunk that was repeated. A quarter more leaves room for
+  // the next one to take a little longer.
+  void on_repeated(Duration elapsed) { held_ = std::max(held_, elapsed + elapsed / 4); }
 
   // Timeout for a chunk that has been repeated this often.
   [[nodiscard]] Duration backed_off(unsigned repeats) const {

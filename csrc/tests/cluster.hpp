@@ -118,6 +118,8 @@ class Cluster {
   // Decides about each frame before chance does; frames it holds go to `held`.
   Script script;
   std::vector<Held> held;
+  // Of every frame in either direction, before jitter.
+  Duration delay = 20us;
   std::uint64_t frames_to_switch = 0;
 
  private:
@@ -195,11 +197,11 @@ class Cluster {
     for (int copy = 0; copy < copies; ++copy) {
       if (chance(options_.loss)) continue;
       // Jitter of the size of the delay, so that frames overtake each other without faults too.
-      Duration delay = 20us + Duration(random_() % 20000);
+      Duration taken = delay + Duration(random_() % 20000);
       if (chance(options_.hold_back)) {
-        delay += Duration(static_cast<Duration::rep>(random_()) % options_.longest_hold.count());
+        taken += Duration(static_cast<Duration::rep>(random_()) % options_.longest_hold.count());
       }
-      events_.push({now_ + delay, order_++, direction, rank, bytes});
+      events_.push({now_ + taken, order_++, direction, rank, bytes});
     }
   }
 
