@@ -43,12 +43,12 @@ enum class FaultAction : std::uint8_t {
 // moment has been processed, in the order of the rules.
 struct FaultRule {
   FaultAction action = FaultAction::kDrop;
-  FrameMatch match;
+  FrameMatch match{};
   std::uint32_t skip = 0;   // matching frames that pass unharmed first
   std::uint32_t count = 1;  // matching frames that are hit after those; 0 for all of them
-  std::optional<FrameMatch> until_delivered;
+  std::optional<FrameMatch> until_delivered{};
   std::uint32_t until_occurrence = 1;
-  std::optional<Time> until_time;
+  std::optional<Time> until_time{};
 };
 
 struct FaultStatistics {

@@ -23,8 +23,8 @@ namespace pycollective::sim {
 
 struct SimulationConfig {
   std::uint64_t seed = 1;
-  LinkConfig to_switch;  // of every host, until `configure_link` changes one
-  LinkConfig to_host;
+  LinkConfig to_switch{};  // of every host, until `configure_link` changes one
+  LinkConfig to_host{};
   Time switch_delay{1'000};  // 1 us from a frame's arrival at the switch to its departure
 };
 
