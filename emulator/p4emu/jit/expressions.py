@@ -28,15 +28,13 @@ from p4emu.ir.nodes import (
     Type,
     Unary,
 )
+from p4emu.jit.division import LIBRARY_DIVISION, divide_wide
 from p4emu.jit.errors import UnsupportedNodeError
 from p4emu.jit.frame import Frame, int_type, llvm_type
 from p4emu.jit.layout import width_of
 from p4emu.jit.wire import fit, shift_left, shift_right
 
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
-# LLVM calls library functions for divisions of these widths, which a Python process need not have;
-# wider ones it expands inline.
-_LIBRARY_DIVISION = range(65, 129)
 
 
 def is_signed(type_: Type) -> bool:
@@ -159,28 +157,24 @@ class ExpressionEmitter:
         zero, one = ll.Constant(type_, 0), ll.Constant(type_, 1)
         by_zero = builder.icmp_unsigned("==", right, zero)
         divisor = builder.select(by_zero, one, right)
-        if signed:
-            # Division by -1 is negation; dividing the smallest number would trap.
-            minus_one = ll.Constant(type_, (1 << type_.width) - 1)
-            negates = builder.icmp_unsigned("==", divisor, minus_one)
-            divisor = builder.select(negates, one, divisor)
-        wide = type_
-        if type_.width == 1:  # 1 is -1 there
-            wide = int_type(8)
-        elif type_.width in _LIBRARY_DIVISION:
-            wide = int_type(_LIBRARY_DIVISION.stop)
-        if wide is not type_:
-            extend = builder.sext if signed else builder.zext
-            left, divisor = extend(left, wide), extend(divisor, wide)
-        if op == "/":
-            result = builder.sdiv(left, divisor) if signed else builder.udiv(left, divisor)
+        # Signed division is done with one bit more, see below.
+        if type_.width + signed in LIBRARY_DIVISION:
+            result = divide_wide(self._frame, op, left, divisor, signed)
+        elif signed:
+            result = self._divide_signed(op, left, divisor)
+        elif op == "/":
+            result = builder.udiv(left, divisor)
         else:
-            result = builder.srem(left, divisor) if signed else builder.urem(left, divisor)
-        result = fit(builder, result, type_.width)
-        if signed:
-            special = builder.neg(fit(builder, left, type_.width)) if op == "/" else zero
-            result = builder.select(negates, special, result)
+            result = builder.urem(left, divisor)
         return builder.select(by_zero, zero, result)
+
+    def _divide_signed(self, op: str, left: Any, divisor: Any) -> Any:
+        builder = self._frame.builder
+        # One more bit, so that the smallest number divided by -1 does not trap.
+        wide = int_type(left.type.width + 1)
+        left, divisor = builder.sext(left, wide), builder.sext(divisor, wide)
+        result = builder.sdiv(left, divisor) if op == "/" else builder.srem(left, divisor)
+        return builder.trunc(result, int_type(wide.width - 1))
 
 
 def constant(value: int, type_: Type) -> Any:

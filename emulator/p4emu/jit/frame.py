@@ -129,9 +129,11 @@ class Frame:
 
     # --- memory ---
 
-    def alloca(self, type_: Any, name: str) -> Any:
-        """Uninitialised memory of this call of the function."""
-        return self._entry_builder.alloca(type_, name=name)
+    def buffer(self, size: int, name: str) -> Any:
+        """Uninitialised bytes that live as long as this call of the function."""
+        memory = self._entry_builder.alloca(ll.ArrayType(I8, max(size, 1)), name=name)
+        memory.type = PTR  # llvmlite types an alloca's pointer, and then checks every access
+        return memory
 
     def zeroed(self, type_: Any, name: str) -> Any:
         """An integer in memory that starts as 0."""

@@ -20,7 +20,7 @@ from llvmlite import ir as ll
 from p4emu.ir.nodes import Expr, Hash, Read
 from p4emu.jit.errors import UnsupportedNodeError
 from p4emu.jit.expressions import ExpressionEmitter
-from p4emu.jit.frame import CRC16, CRC32, I8, I32, I64, Frame
+from p4emu.jit.frame import CRC16, CRC32, I32, I64, Frame
 from p4emu.jit.layout import width_of
 from p4emu.jit.wire import first_bits, fit, i64, pack_values, shift_left, shift_right
 
@@ -48,7 +48,7 @@ def emit_hash(frame: Frame, expressions: ExpressionEmitter, stmt: Hash) -> None:
 def _crc(frame: Frame, expressions: ExpressionEmitter, stmt: Hash) -> Any:
     values = [expressions.value(part) for part in stmt.data]
     count = (sum(value.type.width for value in values) + 7) // 8
-    buffer = frame.alloca(ll.ArrayType(I8, max(count, 1)), stmt.algorithm)
+    buffer = frame.buffer(count, stmt.algorithm)
     if values:
         pack_values(frame, values, buffer)
     function = frame.runtime(CRC16 if stmt.algorithm == "crc16" else CRC32)

@@ -13,7 +13,7 @@ from llvmlite import ir as ll
 
 from p4emu.ir.nodes import Action, Apply, Stmt
 from p4emu.jit.expressions import ExpressionEmitter
-from p4emu.jit.frame import I8, I32, I64, LOOKUP, PTR, Frame, int_type
+from p4emu.jit.frame import I32, I64, LOOKUP, PTR, Frame, int_type
 from p4emu.jit.image import ActionSpec
 from p4emu.jit.wire import fit, i64, pack_values
 
@@ -34,7 +34,7 @@ def emit_apply(
     table = stmt.table
     builder = frame.builder
     spec = frame.layout.image.tables[frame.layout.tables[table]]
-    key = frame.alloca(ll.ArrayType(I8, max(spec.key_bytes, 1)), f"{table.name}.key")
+    key = frame.buffer(spec.key_bytes, f"{table.name}.key")
     values = []
     for field in table.keys:
         value = expressions.value(field.expr)

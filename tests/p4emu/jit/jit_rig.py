@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from p4emu.ir import verify
@@ -56,9 +56,7 @@ class CState(ctypes.Structure):
     )
 
 
-LOOKUP_TYPE = ctypes.CFUNCTYPE(
-    ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint8)
-)
+LOOKUP_TYPE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint8))
 CRC_TYPE = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint8), ctypes.c_uint64)
 INGRESS_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 EGRESS_TYPE = ctypes.CFUNCTYPE(
@@ -130,12 +128,11 @@ class Rig:
 
     # --- packets ---
 
-    def ingress(self, frame: bytes = b"", **fields: int) -> None:
-        """Run the first half on a frame; `fields` are standard metadata set before it."""
+    def ingress(self, frame: bytes = b"", values: Mapping[Var, int] | None = None) -> None:
+        """Run the first half on a frame; `values` are packet variables set before it."""
         ctypes.memset(self.vars, 0, self.image.vars_size)
-        for name, value in fields.items():
-            offset, size = self.image.standard[name]
-            ctypes.memmove(self.vars + offset, value.to_bytes(size, "little"), size)
+        for var, value in (values or {}).items():
+            self.set(var, value)
         # Exactly as long as the frame, so that a checker of memory accesses sees one too far.
         self._frame = (ctypes.c_char * max(len(frame), 1)).from_buffer_copy(frame or b"\0")
         self.packet = CPacket(ctypes.addressof(self._frame), len(frame), 0)
@@ -175,7 +172,9 @@ class Rig:
         offset, size = self.image.variables[name]
         type_ = self._types[name]
         width = 1 if isinstance(type_, Bool) else type_.width
-        ctypes.memmove(self.vars + offset, (value & ((1 << width) - 1)).to_bytes(size, "little"), size)
+        ctypes.memmove(
+            self.vars + offset, (value & ((1 << width) - 1)).to_bytes(size, "little"), size
+        )
 
     def register_cell(self, name: str, index: int) -> tuple[int, int]:
         """Address and size of a register element."""

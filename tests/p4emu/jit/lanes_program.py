@@ -7,6 +7,7 @@ and one after, N inlined lane controls with their copies in and out) and no prot
 from __future__ import annotations
 
 from jit_rig import header, local_var, packet_var, program
+
 from p4emu.ir.nodes import (
     BOOL,
     Assign,
