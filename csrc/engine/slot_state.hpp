@@ -15,12 +15,11 @@
 // Nothing is kept of a frame that was sent: a repeat is made again from the input, which cannot
 // have changed, since only the result overwrites it.
 //
-//              Release            Transmit           Timeout            Status            Result
-//   Idle    -> Ready, enqueue     -                  -                  drop: stale       drop:
-//   duplicate Ready      -               -> Sent, start timer  -                  drop: unexpected
-//   drop: unexpected Sent       -                  -               -> Due, enqueue       record ->
-//   Idle, deliver Due        -               -> Sent, start timer  -                  record ->
-//   Idle, deliver
+//          Release         Transmit            Timeout        Status            Result
+//   Idle   Ready, enqueue  -                   -              drop: stale       drop: duplicate
+//   Ready  -               Sent, start timer   -              drop: unexpected  drop: unexpected
+//   Sent   -               -                   Due, enqueue   Sent, record      Idle, deliver
+//   Due    -               Sent, start timer   -              Due, record       Idle, deliver
 //
 // Frames whose tag is not the use's never get here: exchange.cpp drops them as stale or unexpected.
 #pragma once
@@ -60,13 +59,15 @@ using enum SlotAction;
 inline constexpr SlotTransition kNever{kIdle, kImpossible};
 
 inline constexpr std::array<std::array<SlotTransition, kSlotEvents>, kSlotStates> kTransitions{{
-    // clang-format off
-    // Release           Transmit              Timeout           Status                     Result
-    {{{kReady, kEnqueue}, kNever,               kNever,           {kIdle, kDropStale},       {kIdle, kDropDuplicate}}},
-    {{kNever,             {kSent, kStartTimer}, kNever,           {kReady, kDropUnexpected}, {kReady, kDropUnexpected}}},
-    {{kNever,             kNever,               {kDue, kEnqueue}, {kSent, kRecord},          {kIdle, kDeliver}}},
-    {{kNever,             {kSent, kStartTimer}, kNever,           {kDue, kRecord},           {kIdle, kDeliver}}},
-    // clang-format on
+    // The events in order: Release, Transmit, Timeout, Status, Result.
+    // Idle
+    {{{kReady, kEnqueue}, kNever, kNever, {kIdle, kDropStale}, {kIdle, kDropDuplicate}}},
+    // Ready
+    {{kNever, {kSent, kStartTimer}, kNever, {kReady, kDropUnexpected}, {kReady, kDropUnexpected}}},
+    // Sent
+    {{kNever, kNever, {kDue, kEnqueue}, {kSent, kRecord}, {kIdle, kDeliver}}},
+    // Due
+    {{kNever, {kSent, kStartTimer}, kNever, {kDue, kRecord}, {kIdle, kDeliver}}},
 }};
 }  // namespace detail
 

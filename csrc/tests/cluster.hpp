@@ -214,6 +214,22 @@ class Cluster {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
 };
 
+// The error of the one collective that the rank has submitted.
+inline const Error& only_error(const Cluster& cluster, std::uint16_t rank) {
+  REQUIRE_EQ(cluster.completions(rank).size(), 1);
+  return cluster.completions(rank)[0].error;
+}
+
+// Lets the engines find the switch.
+inline void connect(Cluster& cluster) {
+  REQUIRE(cluster.run([&] {
+    for (std::uint16_t rank = 0; rank < cluster.world(); ++rank) {
+      if (cluster.engine(rank).state() != State::kIdle) return false;
+    }
+    return true;
+  }));
+}
+
 // Calls, as short as tests want them.
 template <typename T>
 Collective all_reduce(const std::vector<T>& input, std::vector<T>& output) {

@@ -32,7 +32,7 @@ namespace {
 using namespace pycollective;
 using namespace std::chrono_literals;
 
-// Turns a frame to the switch into the answer to it, for a job of one rank; `drop` loses it.
+// Turns a frame to the switch into the answer to it, for a job of one rank.
 void answer(Engine& engine, Time now, std::vector<std::uint8_t>& bytes, std::size_t length) {
   wire::Frame frame;
   REQUIRE_EQ(wire::parse_frame({bytes.data(), length}, frame), wire::FrameError::kNone);
