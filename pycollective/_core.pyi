@@ -10,11 +10,14 @@ never held by the I/O threads. Main types: `JobConfig`, `Connection`, `Handle`, 
 import enum
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer, Self
+
+# NumPy's stubs call an array a Buffer from Python 3.12 on only.
+_Buffer: TypeAlias = Buffer | npt.NDArray[Any]
 
 # --- values on the wire ------------------------------------------------------------------------
 
@@ -443,8 +446,8 @@ class Connection:
         """
     def all_reduce(
         self,
-        input: Buffer,
-        output: Buffer,
+        input: _Buffer,
+        output: _Buffer,
         dtype: DataType,
         op: ReduceOp = ...,
         *,
@@ -471,7 +474,7 @@ class Connection:
     ) -> Handle:
         """The same for `count` elements at addresses; `keep_alive` is held until it is done."""
     def broadcast(
-        self, buffer: Buffer, dtype: DataType, root: int, *, deadline: float | None = None
+        self, buffer: _Buffer, dtype: DataType, root: int, *, deadline: float | None = None
     ) -> Handle:
         """Starts a broadcast of the root's buffer into everyone else's. Raises as all_reduce."""
     def broadcast_ptr(
@@ -671,8 +674,8 @@ class Simulation:
     def all_reduce(
         self,
         host: int,
-        input: Buffer,
-        output: Buffer,
+        input: _Buffer,
+        output: _Buffer,
         dtype: DataType,
         op: ReduceOp = ...,
         *,
@@ -688,7 +691,7 @@ class Simulation:
     def broadcast(
         self,
         host: int,
-        buffer: Buffer,
+        buffer: _Buffer,
         dtype: DataType,
         root: int,
         *,
