@@ -58,15 +58,15 @@ def expected(algorithm: ChecksumAlgorithm, data: bytes) -> int:
     return result
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(
         st.tuples(
-            st.one_of(st.sampled_from([1, 8, 16, 32, 48, 64]), st.integers(1, 300)),
-            st.sampled_from([1, 1, 2, 15, 16, 17, 33]),
+            st.one_of(st.sampled_from([1, 8, 16, 32, 48, 64]), st.integers(1, 140)),
+            st.sampled_from([1, 1, 2, 15, 17]),
         ),
         min_size=0,
-        max_size=6,
+        max_size=5,
     ),
     st.data(),
 )
@@ -94,7 +94,7 @@ def test_all_algorithms_over_any_fields(shape: list[tuple[int, int]], data: st.D
 
 
 @pytest.mark.parametrize("element", [16, 32, 64])
-@pytest.mark.parametrize("count", [15, 16, 31, 33, 256, 2048])
+@pytest.mark.parametrize("count", [15, 16, 31, 33, 256])
 @pytest.mark.parametrize("lead", [0, 4, 8])
 def test_arrays_of_header_fields(element: int, count: int, lead: int) -> None:
     """The vector path, whole and with a remainder, aligned to 16 bits and not."""
