@@ -41,10 +41,6 @@ class ConfigurationError(PycollectiveError, ValueError):
     """A setting or an argument that cannot be right, found before anything is sent."""
 
 
-class UnsupportedError(PycollectiveError, ValueError):
-    """A dtype, reduce op, device or collective that the network does not carry (yet)."""
-
-
 class FabricError(PycollectiveError, RuntimeError):
     """The switch could not be started, configured or found."""
 
@@ -114,8 +110,8 @@ class CancelledError(CollectiveError):
     """The communicator was closed while the collective ran."""
 
 
-class _UnsupportedByEngineError(CollectiveError, UnsupportedError):
-    """`UnsupportedError` with the fields of an engine's report."""
+class UnsupportedError(CollectiveError, ValueError):
+    """A dtype, reduce op, device or collective that the network does not carry (yet)."""
 
 
 _EXCEPTIONS: Final[dict[str, type[CollectiveError]]] = {
@@ -128,7 +124,7 @@ _EXCEPTIONS: Final[dict[str, type[CollectiveError]]] = {
     "MTU": MtuError,
     "TRANSPORT": TransportError,
     "CANCELLED": CancelledError,
-    "UNSUPPORTED": _UnsupportedByEngineError,
+    "UNSUPPORTED": UnsupportedError,
 }
 
 
