@@ -13,6 +13,7 @@ from typing import Any
 from llvmlite import ir as ll
 
 from p4emu.ir.nodes import Register, Table, Type, Var
+from p4emu.jit import abi
 from p4emu.jit.errors import CodegenError
 from p4emu.jit.layout import Layout, width_of
 
@@ -24,14 +25,11 @@ I64 = ll.IntType(64)
 PTR = ll.PointerType()
 VOID = ll.VoidType()
 
-LOOKUP = "p4emu_table_lookup"
-CRC16 = "p4emu_crc16"
-CRC32 = "p4emu_crc32"
 # What compiled code may call, with its type.
 RUNTIME_FUNCTIONS: dict[str, Any] = {
-    LOOKUP: ll.FunctionType(PTR, [PTR, PTR]),
-    CRC16: ll.FunctionType(I16, [PTR, I64]),
-    CRC32: ll.FunctionType(I32, [PTR, I64]),
+    abi.TABLE_LOOKUP: ll.FunctionType(PTR, [PTR, PTR]),
+    abi.CRC16: ll.FunctionType(I16, [PTR, I64]),
+    abi.CRC32: ll.FunctionType(I32, [PTR, I64]),
 }
 
 
@@ -260,7 +258,7 @@ class Frame:
 
     def table_argument(self, table: Table) -> Any:
         """The pointer that the run time knows the table by."""
-        return self.argument_array(0, self.layout.tables[table])
+        return self.argument_array(abi.STATE_TABLES, self.layout.tables[table])
 
     def runtime(self, name: str) -> Any:
         """A run time function, declared on first use."""

@@ -18,9 +18,10 @@ from typing import Any
 from llvmlite import ir as ll
 
 from p4emu.ir.nodes import Expr, Hash, Read
+from p4emu.jit import abi
 from p4emu.jit.errors import UnsupportedNodeError
 from p4emu.jit.expressions import ExpressionEmitter
-from p4emu.jit.frame import CRC16, CRC32, I32, I64, Frame
+from p4emu.jit.frame import I32, I64, Frame
 from p4emu.jit.layout import width_of
 from p4emu.jit.wire import first_bits, fit, i64, pack_values, shift_left, shift_right
 
@@ -51,7 +52,7 @@ def _crc(frame: Frame, expressions: ExpressionEmitter, stmt: Hash) -> Any:
     buffer = frame.buffer(count, stmt.algorithm)
     if values:
         pack_values(frame, values, buffer)
-    function = frame.runtime(CRC16 if stmt.algorithm == "crc16" else CRC32)
+    function = frame.runtime(abi.CRC16 if stmt.algorithm == "crc16" else abi.CRC32)
     return frame.builder.call(function, [buffer, i64(count)])
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from llvmlite import ir as ll
 
 from p4emu.ir.nodes import Program
+from p4emu.jit import abi
 from p4emu.jit.expressions import ExpressionEmitter
 from p4emu.jit.frame import I32, I64, PTR, VOID, Frame
 from p4emu.jit.layout import Layout
@@ -22,10 +23,6 @@ from p4emu.jit.wire import i64
 
 INGRESS = "p4emu_ingress"
 EGRESS = "p4emu_egress"
-
-# Byte offsets in `State` and `Packet` (abi.hpp).
-_STATE_REGISTERS = 8
-_PACKET_LENGTH = 8
 
 
 def build_module(program: Program, layout: Layout, context: Any = None) -> Any:
@@ -75,10 +72,10 @@ def _wrapper(module: Any, name: str, frame: Frame, parameters: list[Any]) -> Non
         place = builder.gep(pointer, [i64(offset)], inbounds=True, source_etype=ll.IntType(8))
         return builder.load(place, typ=type_, align=align)
 
-    arguments["data"] = field(arguments["packet"], 0, PTR, 8)
-    length = field(arguments["packet"], _PACKET_LENGTH, I32, 4)
+    arguments["data"] = field(arguments["packet"], abi.PACKET_DATA, PTR, 8)
+    length = field(arguments["packet"], abi.PACKET_LENGTH, I32, 4)
     arguments["length"] = builder.zext(length, I64)
-    groups = field(arguments["state"], _STATE_REGISTERS, PTR, 8)
+    groups = field(arguments["state"], abi.STATE_REGISTERS, PTR, 8)
     for number in range(len(frame.groups)):
         arguments[f"registers{number}"] = field(groups, number * 8, PTR, 8)
     value = builder.call(frame.function, [arguments[key] for key in frame.arguments])

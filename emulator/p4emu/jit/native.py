@@ -5,27 +5,20 @@ Knows nothing of P4. Entry point: `compile_module`; the `NativeCode` it returns 
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from llvmlite import binding as llvm
 
 from p4emu.jit.errors import CodegenError, RuntimeSymbolError
 
-_initialised = False
-_initialise_lock = threading.Lock()
-
-
+@cache
 def _initialise() -> None:
-    global _initialised
-    with _initialise_lock:
-        if not _initialised:
-            llvm.initialize_native_target()
-            llvm.initialize_native_asmprinter()
-            _initialised = True
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
 
 
 @dataclass(slots=True)

@@ -31,6 +31,7 @@ from p4emu.ir.nodes import (
     State,
     Verify,
 )
+from p4emu.jit import abi
 from p4emu.jit.errors import CodegenError, UnsupportedNodeError
 from p4emu.jit.expressions import ExpressionEmitter, constant
 from p4emu.jit.frame import I64, Frame
@@ -76,7 +77,7 @@ class _ParserEmitter:
         self._errors()
         frame.start(self._done)
         payload = fit(frame.builder, frame.load(self._position, I64, 8), 32)
-        frame.builder.store(payload, frame.at(frame.packet, 12), align=4)
+        frame.builder.store(payload, frame.at(frame.packet, abi.PACKET_PAYLOAD), align=4)
 
     # --- errors ---
 

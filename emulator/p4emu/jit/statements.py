@@ -27,6 +27,7 @@ from p4emu.ir.nodes import (
     Stmt,
     Switch,
 )
+from p4emu.jit import abi
 from p4emu.jit.errors import CodegenError, UnsupportedNodeError
 from p4emu.jit.expressions import ExpressionEmitter, constant
 from p4emu.jit.frame import I64, Frame
@@ -34,10 +35,6 @@ from p4emu.jit.hashes import emit_hash
 from p4emu.jit.layout import header_bytes, width_of
 from p4emu.jit.tables import bump, emit_apply
 from p4emu.jit.wire import emit_header, fit, i64, shift_left
-
-# Byte offset in `State` of the array of counter pointers, and bytes of a {packets, bytes} cell.
-_STATE_COUNTERS = 16
-_CELL_BYTES = 16
 
 
 class StatementEmitter:
@@ -204,8 +201,8 @@ class StatementEmitter:
         count, end = frame.block("count"), frame.block("counted")
         frame.builder.cbranch(in_range, count, end)
         frame.start(count)
-        base = frame.argument_array(_STATE_COUNTERS, number)
-        offset = frame.builder.mul(fit(frame.builder, index, 64), i64(_CELL_BYTES))
+        base = frame.argument_array(abi.STATE_COUNTERS, number)
+        offset = frame.builder.mul(fit(frame.builder, index, 64), i64(abi.COUNTER_CELL_BYTES))
         bump(frame, frame.offset(base, offset))
         frame.go(end)
         frame.start(end)

@@ -12,16 +12,11 @@ from typing import Any
 from llvmlite import ir as ll
 
 from p4emu.ir.nodes import Action, Apply, Stmt
+from p4emu.jit import abi
 from p4emu.jit.expressions import ExpressionEmitter
-from p4emu.jit.frame import I32, I64, LOOKUP, PTR, Frame, int_type
+from p4emu.jit.frame import I32, I64, PTR, Frame, int_type
 from p4emu.jit.image import ActionSpec
 from p4emu.jit.wire import fit, i64, pack_values
-
-# ActionEntry in abi.hpp.
-_ENTRY_ACTION = 0
-_ENTRY_HIT = 4
-_ENTRY_COUNTER = 8
-_ENTRY_DATA = 16
 
 
 def emit_apply(
@@ -41,10 +36,10 @@ def emit_apply(
         values.append(fit(builder, value, (value.type.width + 7) // 8 * 8))
     if values:
         pack_values(frame, values, key)
-    entry = builder.call(frame.runtime(LOOKUP), [frame.table_argument(table), key])
-    action = frame.load(entry, I32, 8)
+    entry = builder.call(frame.runtime(abi.TABLE_LOOKUP), [frame.table_argument(table), key])
+    action = frame.load(frame.offset(entry, abi.ENTRY_ACTION), I32, 4)
     if stmt.hit is not None or table.counter is not None:
-        hit = frame.load(frame.offset(entry, _ENTRY_HIT), I32, 4)
+        hit = frame.load(frame.offset(entry, abi.ENTRY_HIT), I32, 4)
         if stmt.hit is not None:
             frame.write(stmt.hit, builder.icmp_unsigned("!=", hit, ll.Constant(I32, 0)))
     if stmt.action is not None:
@@ -55,7 +50,7 @@ def emit_apply(
 
 
 def _count_entry(frame: Frame, entry: Any) -> None:
-    cell = frame.load(frame.offset(entry, _ENTRY_COUNTER), PTR, 8)
+    cell = frame.load(frame.offset(entry, abi.ENTRY_COUNTER), PTR, 8)
     count, end = frame.block("count"), frame.block("counted")
     present = frame.builder.icmp_unsigned("!=", cell, ll.Constant(PTR, None))
     frame.builder.cbranch(present, count, end)
@@ -68,7 +63,7 @@ def _count_entry(frame: Frame, entry: Any) -> None:
 def bump(frame: Frame, cell: Any) -> None:
     """Count this packet in a {packets, bytes} cell."""
     builder = frame.builder
-    for offset, amount in ((0, i64(1)), (8, frame.length)):
+    for offset, amount in ((abi.COUNTER_PACKETS, i64(1)), (abi.COUNTER_BYTES, frame.length)):
         pointer = frame.offset(cell, offset)
         builder.store(builder.add(frame.load(pointer, I64, 8), amount), pointer, align=8)
 
@@ -89,7 +84,7 @@ def _dispatch(
         switch.add_case(ll.Constant(I32, number), case)
         frame.start(case)
         for param, place in zip(node.params, spec.params, strict=True):
-            pointer = frame.offset(entry, _ENTRY_DATA + place.offset)
+            pointer = frame.offset(entry, abi.ENTRY_DATA + place.offset)
             raw = frame.load(pointer, int_type(place.storage * 8), min(place.storage, 8))
             frame.write(param, fit(frame.builder, raw, place.width))
         body(node.body)

@@ -9,6 +9,7 @@ Entry points: `extract_header`, `emit_header`, `pack_values`, `first_bits`, `loa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from llvmlite import ir as ll
@@ -140,7 +141,7 @@ def emit_header(frame: Frame, header: Header, target: Any) -> None:
             _move_array(frame, variables, part.width // 8, destination, part, 1)
         else:
             pieces = cut([width_of(field.type) for field in fields])
-            _store_windows(frame, pieces, destination, lambda p, f=fields: _word(frame, f, p))
+            _store_windows(frame, pieces, destination, partial(_word, frame, fields))
 
 
 def _move_array(
