@@ -75,6 +75,8 @@ class ProcessGroup(dist.ProcessGroup):
             raise
         self._world_size = membership.world_size
         self._rank = membership.rank
+        self._name = ""
+        self._description = ""
         self._completion = Completion(self._connection)
         self._leave = weakref.finalize(self, _leave, self._completion, attachment)
 
@@ -83,6 +85,25 @@ class ProcessGroup(dist.ProcessGroup):
     def getBackendName(self) -> str:
         """The name it is registered under."""
         return BACKEND
+
+    # torch keeps names in the C++ backends of a group; a group in Python has none, and must keep
+    # them itself: functional collectives find it by name.
+
+    def setGroupName(self, name: str) -> None:
+        """Called by torch once, with the name by which it registers the group."""
+        self._name = name
+
+    def getGroupName(self) -> str:
+        """What `setGroupName` was given."""
+        return self._name
+
+    def setGroupDesc(self, description: str) -> None:
+        """Called by torch once, with new_group's `group_desc`."""
+        self._description = description
+
+    def getGroupDesc(self) -> str:
+        """What `setGroupDesc` was given."""
+        return self._description
 
     def shutdown(self) -> None:
         """Leaves the job; outstanding works fail with `CancelledError`. May be called again."""
@@ -302,8 +323,10 @@ def _is_average(op: Any) -> bool:
         return False
     if op == dist.ReduceOp.AVG:
         return True
+    names = ("MIN", "MAX", "PRODUCT", "BAND", "BOR", "BXOR")
+    found = next((name for name in names if op == getattr(dist.ReduceOp, name)), "another")
     raise UnsupportedError(
-        f"all_reduce over pycollective supports ReduceOp.SUM, and AVG for float32, found {op}; "
+        f"all_reduce over pycollective supports ReduceOp.SUM, and AVG for float32, found {found}; "
         "use a gloo group for this call"
     )
 
