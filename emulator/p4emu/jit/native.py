@@ -15,6 +15,7 @@ from llvmlite import binding as llvm
 
 from p4emu.jit.errors import CodegenError, RuntimeSymbolError
 
+
 @cache
 def _initialise() -> None:
     llvm.initialize_native_target()
