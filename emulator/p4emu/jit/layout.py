@@ -17,6 +17,7 @@ from itertools import groupby
 from p4emu.ir.nodes import (
     Action,
     Bits,
+    Counter,
     Emit,
     Header,
     Program,
@@ -77,6 +78,7 @@ class Layout:
     slots: dict[Var, Slot]
     registers: dict[Register, RegisterPlace]
     tables: dict[Table, int]
+    counters: dict[Counter, int]
     image: ProgramImage
 
 
@@ -101,7 +103,8 @@ def lay_out(program: Program) -> Layout:
         errors=tuple(program.errors),
     )
     tables = {table: index for index, table in enumerate(program.tables)}
-    return Layout(slots, places, tables, image)
+    counters = {counter: index for index, counter in enumerate(program.counters)}
+    return Layout(slots, places, tables, counters, image)
 
 
 def header_bytes(header: Header) -> int:

@@ -25,9 +25,9 @@ INGRESS = "p4emu_ingress"
 EGRESS = "p4emu_egress"
 
 
-def build_module(program: Program, layout: Layout, context: Any = None) -> Any:
+def build_module(program: Program, layout: Layout) -> Any:
     """The module; it exports `INGRESS` and `EGRESS`."""
-    module = ll.Module(name=program.name, context=context or ll.Context())
+    module = ll.Module(name="p4emu", context=ll.Context())
     ingress = Frame(module, "ingress", layout, [], VOID)
     _ingress_body(ingress, program)
     _wrapper(module, INGRESS, ingress, [PTR, PTR, PTR])

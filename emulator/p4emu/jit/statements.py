@@ -191,8 +191,6 @@ class StatementEmitter:
         frame = self._frame
         if stmt.index is None:
             return  # a direct counter counts in every lookup that hits, as in BMv2
-        names = [spec.name for spec in frame.layout.image.counters]
-        number = names.index(stmt.counter.name)
         index = self._expressions.value(stmt.index)
         size = stmt.counter.size
         if index.type.width < size.bit_length():
@@ -201,7 +199,7 @@ class StatementEmitter:
         count, end = frame.block("count"), frame.block("counted")
         frame.builder.cbranch(in_range, count, end)
         frame.start(count)
-        base = frame.argument_array(abi.STATE_COUNTERS, number)
+        base = frame.argument_array(abi.STATE_COUNTERS, frame.layout.counters[stmt.counter])
         offset = frame.builder.mul(fit(frame.builder, index, 64), i64(abi.COUNTER_CELL_BYTES))
         bump(frame, frame.offset(base, offset))
         frame.go(end)
