@@ -11,7 +11,7 @@ Main types: `Program`, the unions `Declaration`, `Statement`, `Expression`, `Typ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Union
+from typing import Literal, TypeAlias
 
 from p4emu.frontend.source import Source
 
@@ -129,10 +129,16 @@ class SimpleTypeRef:
     name: Literal["bool", "error", "int", "match_kind", "string", "void", "_"]
 
 
-TypeRef = Union[
-    NamedTypeRef, SpecializedTypeRef, StackTypeRef, TupleTypeRef, ListTypeRef, BitTypeRef,
-    VarbitTypeRef, SimpleTypeRef,
-]  # fmt: skip
+TypeRef: TypeAlias = (
+    NamedTypeRef
+    | SpecializedTypeRef
+    | StackTypeRef
+    | TupleTypeRef
+    | ListTypeRef
+    | BitTypeRef
+    | VarbitTypeRef
+    | SimpleTypeRef
+)
 
 # --- expressions -----------------------------------------------------------------------------
 
@@ -344,13 +350,31 @@ class TupleKeyset:
     elements: tuple[Expression, ...]
 
 
-Expression = Union[
-    IntLiteral, BoolLiteral, StringLiteral, PathExpression, ThisExpression, TypeNameExpression,
-    MemberExpression, IndexExpression, SliceExpression, CallExpression, ConstructorCallExpression,
-    UnaryExpression, BinaryExpression, ConditionalExpression, CastExpression, ListExpression,
-    StructExpression, DefaultValueExpression, InvalidHeaderExpression, DontCare, MaskExpression,
-    RangeExpression, TupleKeyset,
-]  # fmt: skip
+Expression: TypeAlias = (
+    IntLiteral
+    | BoolLiteral
+    | StringLiteral
+    | PathExpression
+    | ThisExpression
+    | TypeNameExpression
+    | MemberExpression
+    | IndexExpression
+    | SliceExpression
+    | CallExpression
+    | ConstructorCallExpression
+    | UnaryExpression
+    | BinaryExpression
+    | ConditionalExpression
+    | CastExpression
+    | ListExpression
+    | StructExpression
+    | DefaultValueExpression
+    | InvalidHeaderExpression
+    | DontCare
+    | MaskExpression
+    | RangeExpression
+    | TupleKeyset
+)
 
 # --- statements ------------------------------------------------------------------------------
 
@@ -418,11 +442,11 @@ class ForStatement:
 
 @node
 class ForInStatement:
-    """`for (variable in collection) body`; a declaration or a path names the variable."""
+    """`for (type variable in collection) body`; the variable is declared without a value."""
 
     source: Source
     annotations: Annotations
-    variable: VariableDeclaration | PathExpression
+    variable: VariableDeclaration
     collection: Expression
     body: Statement
 
@@ -506,11 +530,23 @@ class Instantiation:
     members: tuple[FunctionDeclaration | Instantiation, ...] = ()
 
 
-Statement = Union[
-    AssignmentStatement, CallStatement, BlockStatement, IfStatement, SwitchStatement, ForStatement,
-    ForInStatement, BreakStatement, ContinueStatement, ReturnStatement, ExitStatement,
-    EmptyStatement, ConstantDeclaration, VariableDeclaration, Instantiation,
-]  # fmt: skip
+Statement: TypeAlias = (
+    AssignmentStatement
+    | CallStatement
+    | BlockStatement
+    | IfStatement
+    | SwitchStatement
+    | ForStatement
+    | ForInStatement
+    | BreakStatement
+    | ContinueStatement
+    | ReturnStatement
+    | ExitStatement
+    | EmptyStatement
+    | ConstantDeclaration
+    | VariableDeclaration
+    | Instantiation
+)
 
 
 @node
@@ -796,9 +832,9 @@ class CustomProperty:
     value: Expression
 
 
-TableProperty = Union[
-    KeyProperty, ActionsProperty, EntriesProperty, DefaultActionProperty, CustomProperty
-]
+TableProperty: TypeAlias = (
+    KeyProperty | ActionsProperty | EntriesProperty | DefaultActionProperty | CustomProperty
+)
 
 
 @node
@@ -831,18 +867,37 @@ class TableDeclaration:
         )
 
 
-LocalDeclaration = Union[
-    ConstantDeclaration, VariableDeclaration, Instantiation, ActionDeclaration, TableDeclaration,
-    ValueSetDeclaration,
-]  # fmt: skip
+LocalDeclaration: TypeAlias = (
+    ConstantDeclaration
+    | VariableDeclaration
+    | Instantiation
+    | ActionDeclaration
+    | TableDeclaration
+    | ValueSetDeclaration
+)
 
-Declaration = Union[
-    ConstantDeclaration, Instantiation, ActionDeclaration, FunctionDeclaration, MethodPrototype,
-    ExternDeclaration, StructDeclaration, EnumDeclaration, ErrorDeclaration, MatchKindDeclaration,
-    TypedefDeclaration, NewtypeDeclaration, ParserTypeDeclaration, ControlTypeDeclaration,
-    PackageDeclaration, ParserDeclaration, ControlDeclaration, VariableDeclaration,
-    TableDeclaration, ValueSetDeclaration,
-]  # fmt: skip
+Declaration: TypeAlias = (
+    ConstantDeclaration
+    | Instantiation
+    | ActionDeclaration
+    | FunctionDeclaration
+    | MethodPrototype
+    | ExternDeclaration
+    | StructDeclaration
+    | EnumDeclaration
+    | ErrorDeclaration
+    | MatchKindDeclaration
+    | TypedefDeclaration
+    | NewtypeDeclaration
+    | ParserTypeDeclaration
+    | ControlTypeDeclaration
+    | PackageDeclaration
+    | ParserDeclaration
+    | ControlDeclaration
+    | VariableDeclaration
+    | TableDeclaration
+    | ValueSetDeclaration
+)
 
 
 @node

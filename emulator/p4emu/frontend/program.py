@@ -51,7 +51,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Union
+from typing import Literal, TypeAlias
 
 from p4emu.frontend import ast
 from p4emu.frontend.types import (
@@ -76,7 +76,7 @@ class EnumValue:
         return f"{self.type}.{self.name}"
 
 
-Constant = Union[int, bool, str, EnumValue, tuple["Constant", ...]]
+Constant: TypeAlias = int | bool | str | EnumValue | tuple["Constant", ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +175,15 @@ class BuiltinCall:
     result: Type
 
 
-Call = Union[
-    ExternFunctionCall, ExternMethodCall, FunctionCall, ActionCall, TableApply, BlockApply,
-    BuiltinCall,
-]  # fmt: skip
+Call: TypeAlias = (
+    ExternFunctionCall
+    | ExternMethodCall
+    | FunctionCall
+    | ActionCall
+    | TableApply
+    | BlockApply
+    | BuiltinCall
+)
 
 
 @dataclass(frozen=True, slots=True)

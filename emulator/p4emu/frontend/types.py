@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Union
+from typing import Literal, TypeAlias
 
 from p4emu.frontend import ast
 
@@ -358,12 +358,36 @@ class CallableType:
         return self.what
 
 
-Type = Union[
-    BitsType, VarbitType, BoolType, IntType, StringType, VoidType, ErrorType, MatchKindType,
-    DontCareType, TypeVariable, StructType, StackType, TupleType, StructExpressionType,
-    InvalidHeaderType, ListType, SetType, EnumType, SerializableEnumType, NewType, ExternType,
-    ParserType, ControlType, PackageType, TableType, ApplyResultType, ActionEnumType, CallableType,
-]  # fmt: skip
+Type: TypeAlias = (
+    BitsType
+    | VarbitType
+    | BoolType
+    | IntType
+    | StringType
+    | VoidType
+    | ErrorType
+    | MatchKindType
+    | DontCareType
+    | TypeVariable
+    | StructType
+    | StackType
+    | TupleType
+    | StructExpressionType
+    | InvalidHeaderType
+    | ListType
+    | SetType
+    | EnumType
+    | SerializableEnumType
+    | NewType
+    | ExternType
+    | ParserType
+    | ControlType
+    | PackageType
+    | TableType
+    | ApplyResultType
+    | ActionEnumType
+    | CallableType
+)
 
 BOOL = BoolType()
 INT = IntType()
