@@ -1,0 +1,514 @@
+"""`Switch`: a compiled program with state and ports, addressed by names.
+
+The names are the program's: tables "Ingress.l2", actions "Ingress.forward", registers and counters
+alike. This module turns names into the run time's numbers and integers into its bytes; what happens
+to packets happens in `p4emu._runtime` and in the program's machine code.
+
+Main types: `Switch`, `TableEntry`, `Match`, `CounterValue`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from p4emu import _runtime
+from p4emu.errors import SwitchError
+from p4emu.jit.image import ActionSpec, KeyField, TableSpec
+
+if TYPE_CHECKING:
+    from p4emu.program import Program
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What one key field of an entry matches.
+
+    exact: `value` alone. lpm, ternary and optional: `value` and `mask` (None: all ones; 0: anything).
+    range: `value` is the low bound and `mask` the high one, both included.
+    """
+
+    value: int
+    mask: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """An entry of a table. A larger `priority` wins; exact and LPM tables take none."""
+
+    keys: tuple[Match, ...]
+    action: str
+    params: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CounterValue:
+    """Packets and bytes counted; a counter that counts only one leaves the other 0."""
+
+    packets: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A port as it is now: the address it is bound to, and its statistics by name."""
+
+    address: str
+    statistics: Mapping[str, int]
+
+
+class Switch:
+    """A software switch running one program.
+
+    Parameters
+    ----------
+    program
+        From `p4emu.compile`; None for a switch that gets its program later, by `load`.
+
+    Notes
+    -----
+    All methods may be called from any thread. State is the switch's own: two switches may run the
+    same program, and loading a program begins with empty tables, registers and counters.
+
+    Raises
+    ------
+    SwitchError
+        From every method, for names, values and states that do not fit; `code` says how.
+    """
+
+    def __init__(self, program: Program | None = None) -> None:
+        self._runtime = _runtime.Switch()
+        self._program: Program | None = None
+        self._tables: dict[str, tuple[int, TableSpec]] = {}
+        self._counters: dict[str, tuple[int, int]] = {}
+        self._registers: dict[str, tuple[int, int, int, int, int]] = {}
+        if program is not None:
+            self.load(program)
+
+    # --- life ----------------------------------------------------------------------------------
+
+    @property
+    def program(self) -> Program | None:
+        """The program that runs."""
+        return self._program
+
+    @property
+    def runtime(self) -> _runtime.Switch:
+        """The C++ object, for the simulation, which drives it directly."""
+        return self._runtime
+
+    def load(self, program: Program) -> None:
+        """Run another program. Ports stay; tables, registers, counters and groups begin anew."""
+        image = program.compiled.image
+        tables = {spec.name: (i, spec) for i, spec in enumerate(image.tables)}
+        spec = {
+            "ingress": program.compiled.ingress,
+            "egress": program.compiled.egress,
+            "vars_size": image.vars_size,
+            "max_header_bytes": image.max_header_bytes,
+            "standard": dict(image.standard),
+            "tables": [_table_image(table) for table in image.tables],
+            "registers": [(group.row_bytes, group.length) for group in image.registers],
+            "counters": [counter.size for counter in image.counters],
+        }
+        self._runtime.load(spec, program.compiled)
+        self._program = program
+        self._tables = tables
+        self._counters = {
+            counter.name: (i, counter.size)
+            for i, counter in enumerate(image.counters)
+            if counter.table is None
+        }
+        self._registers = {
+            member.name: (number, member.offset, member.storage, group.length, member.width)
+            for number, group in enumerate(image.registers)
+            for member in group.members
+        }
+
+    def start(self) -> None:
+        """Start the thread that moves frames between ports. It sleeps while nothing comes in."""
+        self._runtime.start()
+
+    def stop(self) -> None:
+        """Stop the thread and complete captures. Starting again is possible."""
+        self._runtime.stop()
+
+    def close(self) -> None:
+        """Stop the thread and let go of the program and its state."""
+        self._runtime.stop()
+        self._runtime.load(None, None)
+        self._program = None
+        self._tables, self._counters, self._registers = {}, {}, {}
+
+    def __enter__(self) -> Switch:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- packets -------------------------------------------------------------------------------
+
+    def process(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        """Run one frame through the program as if it had come in at `port`.
+
+        Returns
+        -------
+        list of (port, frame)
+            Every frame that leaves, from its Ethernet header on, in the order they leave.
+        """
+        return self._runtime.process(port, frame)
+
+    def add_port(
+        self, number: int, spec: str, *, pcap: str | None = None, pcap_limit: int = 0
+    ) -> str:
+        """Open a port.
+
+        Parameters
+        ----------
+        number
+            0 to 510.
+        spec
+            `udp:HOST:PORT`, port 0 for any that is free: frames travel in UDP datagrams.
+        pcap
+            A file that gets what comes in and goes out at the port.
+        pcap_limit
+            Frames after which the capture ends; 0 for no limit.
+
+        Returns
+        -------
+        str
+            The spec with the address it is bound to, `udp:127.0.0.1:40001`.
+        """
+        host, udp_port = parse_port_spec(spec)
+        address = self._runtime.add_udp_port(number, host, udp_port)
+        if pcap is not None:
+            try:
+                self._runtime.capture(number, pcap, pcap_limit)
+            except RuntimeError as error:  # std::system_error: the file cannot be written
+                raise SwitchError("INVALID_ARGUMENT", str(error)) from None
+        return f"udp:{address}"
+
+    def ports(self) -> dict[int, Port]:
+        """Every port with its address and statistics."""
+        return {
+            number: Port(f"udp:{address}", statistics)
+            for number, (address, statistics) in self._runtime.ports().items()
+        }
+
+    def statistics(self) -> dict[str, int]:
+        """Frames processed, sent, dropped, oversized, and sent to ports that do not exist."""
+        return self._runtime.counts() | {"no_such_port": self._runtime.no_such_port()}
+
+    # --- tables --------------------------------------------------------------------------------
+
+    def insert(self, table: str, entry: TableEntry) -> None:
+        """Add an entry: ALREADY_EXISTS, RESOURCE_EXHAUSTED when the table is full."""
+        number, spec = self._table(table)
+        self._runtime.table_insert(number, _entry_bytes(spec, entry))
+
+    def modify(self, table: str, entry: TableEntry) -> None:
+        """Give the entry with these keys and priority another action: NOT_FOUND."""
+        number, spec = self._table(table)
+        self._runtime.table_modify(number, _entry_bytes(spec, entry))
+
+    def delete(self, table: str, keys: Sequence[Match], priority: int = 0) -> None:
+        """Remove the entry with these keys and priority: NOT_FOUND."""
+        number, spec = self._table(table)
+        self._runtime.table_erase(number, _key_bytes(spec, keys, priority))
+
+    def entries(self, table: str) -> list[TableEntry]:
+        """All entries of a table, in no particular order."""
+        number, spec = self._table(table)
+        return [_entry_from_bytes(spec, raw) for raw in self._runtime.table_entries(number)]
+
+    def set_default(
+        self, table: str, action: str, params: Mapping[str, int] = MappingProxyType({})
+    ) -> None:
+        """Set what the table does on a miss: PERMISSION_DENIED when the program has it const."""
+        number, spec = self._table(table)
+        self._runtime.table_set_default(number, _action_bytes(spec, action, params))
+
+    def reset_default(self, table: str) -> None:
+        """Back to the program's own default action."""
+        self._runtime.table_reset_default(self._table(table)[0])
+
+    def default(self, table: str) -> tuple[str, dict[str, int]]:
+        """The default action's name and parameters."""
+        number, spec = self._table(table)
+        action, data = self._runtime.table_default(number)
+        return spec.actions[action].name, _params_from_bytes(spec.actions[action], data)
+
+    def read_direct_counter(
+        self, table: str, keys: Sequence[Match], priority: int = 0
+    ) -> CounterValue:
+        """Counts of an entry of a table with a direct counter."""
+        number, spec = self._table(table)
+        return CounterValue(
+            *self._runtime.table_counts(number, _key_bytes(spec, keys, priority))
+        )
+
+    def write_direct_counter(
+        self, table: str, keys: Sequence[Match], priority: int, value: CounterValue
+    ) -> None:
+        """Set the counts of an entry of a table with a direct counter."""
+        number, spec = self._table(table)
+        self._runtime.table_set_counts(
+            number, _key_bytes(spec, keys, priority), value.packets, value.bytes
+        )
+
+    # --- registers, counters, groups -------------------------------------------------------------
+
+    def register_size(self, name: str) -> int:
+        """Elements of a register array."""
+        return self._register(name)[3]
+
+    def read_register(self, name: str, index: int) -> int:
+        """One element, unsigned: OUT_OF_RANGE."""
+        group, element, storage, _, _ = self._register(name)
+        self._check_index(index)
+        return int.from_bytes(
+            self._runtime.read_register(group, element, storage, index, 1), "little"
+        )
+
+    def read_registers(self, name: str) -> list[int]:
+        """All elements of a register array, unsigned."""
+        group, element, storage, size, _ = self._register(name)
+        raw = self._runtime.read_register(group, element, storage, 0, size)
+        return [
+            int.from_bytes(raw[at : at + storage], "little") for at in range(0, len(raw), storage)
+        ]
+
+    def write_register(self, name: str, index: int, value: int) -> None:
+        """Set one element; `value` is unsigned and fits its width."""
+        group, element, storage, _, width = self._register(name)
+        self._check_index(index)
+        _check_width(f"register {name}", value, width)
+        self._runtime.write_register(group, element, index, value.to_bytes(storage, "little"))
+
+    def counter_size(self, name: str) -> int:
+        """Cells of an indirect counter."""
+        return self._counter(name)[1]
+
+    def read_counter(self, name: str, index: int) -> CounterValue:
+        """One cell of an indirect counter: OUT_OF_RANGE."""
+        self._check_index(index)
+        return CounterValue(*self._runtime.read_counter(self._counter(name)[0], index))
+
+    def write_counter(self, name: str, index: int, value: CounterValue) -> None:
+        """Set one cell of an indirect counter."""
+        self._check_index(index)
+        self._runtime.write_counter(self._counter(name)[0], index, value.packets, value.bytes)
+
+    def set_multicast_group(self, group: int, replicas: Iterable[tuple[int, int]]) -> None:
+        """Create or replace a group: the (port, instance) of each copy."""
+        replicas = list(replicas)
+        for what, number, limit in (
+            ("multicast group", group, 0xFFFF),
+            *(("port", port, 510) for port, _ in replicas),
+            *(("instance", instance, 0xFFFF) for _, instance in replicas),
+        ):
+            if not 0 <= number <= limit:
+                raise SwitchError("INVALID_ARGUMENT", f"{what} {number} is not in 0..{limit}")
+        self._runtime.set_group(group, replicas)
+
+    def delete_multicast_group(self, group: int) -> None:
+        """Remove a group: NOT_FOUND."""
+        if not 0 <= group <= 0xFFFF:
+            raise SwitchError("NOT_FOUND", f"no multicast group {group}")
+        self._runtime.delete_group(group)
+
+    def multicast_groups(self) -> dict[int, list[tuple[int, int]]]:
+        """Every group with its (port, instance) pairs."""
+        return self._runtime.groups()
+
+    # --- names -----------------------------------------------------------------------------------
+
+    def _table(self, name: str) -> tuple[int, TableSpec]:
+        return self._named("table", self._tables, name)
+
+    def _counter(self, name: str) -> tuple[int, int]:
+        return self._named("counter", self._counters, name)
+
+    def _register(self, name: str) -> tuple[int, int, int, int, int]:
+        return self._named("register", self._registers, name)
+
+    def _named(self, kind: str, known: Mapping[str, _T], name: str) -> _T:
+        if self._program is None:
+            raise SwitchError("FAILED_PRECONDITION", "the switch has no program; load one first")
+        if name not in known:
+            raise SwitchError("NOT_FOUND", f"no {kind} {name!r}; the program has {_some(known)}")
+        return known[name]
+
+    @staticmethod
+    def _check_index(index: int) -> None:
+        if not 0 <= index < 2**64:
+            raise SwitchError("OUT_OF_RANGE", f"index {index} is out of range")
+
+
+def parse_port_spec(spec: str) -> tuple[str, int]:
+    """Host and UDP port of `udp:HOST:PORT`.
+
+    Raises
+    ------
+    SwitchError
+        INVALID_ARGUMENT: it is not of that form.
+    """
+    kind, _, address = spec.partition(":")
+    host, _, port = address.rpartition(":")
+    if kind == "udp" and host and port.isdecimal() and int(port) <= 0xFFFF:
+        return host, int(port)
+    raise SwitchError(
+        "INVALID_ARGUMENT", f"a port is given as udp:HOST:PORT, such as udp:127.0.0.1:0; got {spec!r}"
+    )
+
+
+# --- integers to bytes and back --------------------------------------------------------------------
+
+
+def _some(names: Iterable[str], limit: int = 12) -> str:
+    names = sorted(names)
+    if not names:
+        return "none"
+    rest = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + rest
+
+
+def _check_width(what: str, value: int, width: int) -> None:
+    if not 0 <= value < 1 << width:
+        raise SwitchError("INVALID_ARGUMENT", f"{what}: {value:#x} does not fit bit<{width}>")
+
+
+def _field_bytes(key: KeyField) -> int:
+    return (key.width + 7) // 8
+
+
+def _table_image(spec: TableSpec) -> dict[str, Any]:
+    entries = []
+    for entry in spec.entries:
+        action = spec.actions[entry.call.action]
+        value = b"".join(
+            m.value.to_bytes(_field_bytes(k), "big")
+            for m, k in zip(entry.keys, spec.key_fields, strict=True)
+        )
+        mask = b"".join(
+            m.mask.to_bytes(_field_bytes(k), "big")
+            for m, k in zip(entry.keys, spec.key_fields, strict=True)
+        )
+        data = _data_bytes(action, entry.call.args)
+        entries.append((value, mask, entry.priority, entry.call.action, data))
+    default = spec.default
+    return {
+        "name": spec.name,
+        "key": [(key.kind, _field_bytes(key)) for key in spec.key_fields],
+        "action_data_bytes": [action.data_bytes for action in spec.actions],
+        "initial": (default.action, _data_bytes(spec.actions[default.action], default.args)),
+        "entries": entries,
+        "size": spec.size,
+        "counts": spec.has_counter,
+        "const_default": spec.const_default,
+        "const_entries": spec.const_entries,
+    }
+
+
+def _data_bytes(action: ActionSpec, args: Sequence[int]) -> bytes:
+    data = bytearray(action.data_bytes)
+    for param, value in zip(action.params, args, strict=True):
+        raw = (value & ((1 << param.width) - 1)).to_bytes(param.storage, "little")
+        data[param.offset : param.offset + param.storage] = raw
+    return bytes(data)
+
+
+def _action_bytes(spec: TableSpec, name: str, params: Mapping[str, int]) -> tuple[int, bytes]:
+    for number, action in enumerate(spec.actions):
+        if action.name == name:
+            break
+    else:
+        raise SwitchError(
+            "INVALID_ARGUMENT",
+            f"table {spec.name} has no action {name!r}; it has {_some(a.name for a in spec.actions)}",
+        )
+    expected = [param.name for param in action.params]
+    if sorted(params) != sorted(expected):
+        raise SwitchError(
+            "INVALID_ARGUMENT",
+            f"action {name} takes ({', '.join(expected)}); got ({', '.join(params)})",
+        )
+    for param in action.params:
+        _check_width(f"{name}({param.name})", params[param.name], param.width)
+    return number, _data_bytes(action, [params[name] for name in expected])
+
+
+def _key_bytes(
+    spec: TableSpec, keys: Sequence[Match], priority: int
+) -> tuple[bytes, bytes, int, int, bytes]:
+    if len(keys) != len(spec.key_fields):
+        names = ", ".join(f"{k.name}: {k.kind}" for k in spec.key_fields)
+        raise SwitchError(
+            "INVALID_ARGUMENT", f"table {spec.name} has the key ({names}); got {len(keys)} fields"
+        )
+    value, mask = b"", b""
+    for match, key in zip(keys, spec.key_fields, strict=True):
+        what = f"table {spec.name}, key {key.name}"
+        ones = (1 << key.width) - 1
+        second = ones if match.mask is None else match.mask
+        _check_width(what, match.value, key.width)
+        _check_width(what, second, key.width)
+        if key.kind == "exact" and second != ones:
+            raise SwitchError("INVALID_ARGUMENT", f"{what}: an exact field takes no mask")
+        if key.kind == "optional" and second not in (0, ones):
+            raise SwitchError("INVALID_ARGUMENT", f"{what}: the mask is all ones or 0")
+        if key.kind == "lpm" and (ones ^ second) & ((ones ^ second) + 1):
+            raise SwitchError("INVALID_ARGUMENT", f"{what}: {second:#x} is no prefix")
+        if key.kind == "range" and match.value > second:
+            raise SwitchError(
+                "INVALID_ARGUMENT", f"{what}: the range {match.value}..{second} is empty"
+            )
+        value += match.value.to_bytes(_field_bytes(key), "big")
+        mask += second.to_bytes(_field_bytes(key), "big")
+    if not -(2**31) <= priority < 2**31:
+        raise SwitchError("INVALID_ARGUMENT", f"priority {priority} does not fit 32 bits")
+    return value, mask, priority, 0, b""
+
+
+def _entry_bytes(spec: TableSpec, entry: TableEntry) -> tuple[bytes, bytes, int, int, bytes]:
+    value, mask, priority, _, _ = _key_bytes(spec, entry.keys, entry.priority)
+    return value, mask, priority, *_action_bytes(spec, entry.action, entry.params)
+
+
+def _params_from_bytes(action: ActionSpec, data: bytes) -> dict[str, int]:
+    return {
+        param.name: int.from_bytes(data[param.offset : param.offset + param.storage], "little")
+        for param in action.params
+    }
+
+
+def _entry_from_bytes(
+    spec: TableSpec, raw: tuple[bytes, bytes, int, int, bytes]
+) -> TableEntry:
+    value, mask, priority, number, data = raw
+    keys, at, lpm_alone = [], 0, True
+    for key in spec.key_fields:
+        end = at + _field_bytes(key)
+        first = int.from_bytes(value[at:end], "big")
+        second = int.from_bytes(mask[at:end], "big")
+        keys.append(Match(first) if key.kind == "exact" else Match(first, second))
+        lpm_alone = lpm_alone and key.kind in ("exact", "lpm")
+        at = end
+    action = spec.actions[number]
+    return TableEntry(
+        tuple(keys),
+        action.name,
+        _params_from_bytes(action, data),
+        # In an LPM table the run time keeps the prefix length there.
+        0 if lpm_alone else priority,
+    )
