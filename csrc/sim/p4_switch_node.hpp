@@ -6,26 +6,16 @@
 
 namespace pycollective::sim {
 
-// The switch must outlive the simulation, and must not be started: the simulation is its packet
-// thread.
+// The switch must outlive the simulation.
 class P4SwitchNode final : public SwitchNode {
  public:
   explicit P4SwitchNode(p4emu::Switch& target) : target_(target) {}
 
   void process(std::uint16_t port, std::span<const std::uint8_t> frame, FrameSink& sink) override {
-    Forward forward(sink);
-    target_.process(port, frame, forward);
+    target_.process(port, frame, sink);
   }
 
  private:
-  struct Forward final : p4emu::FrameSink {
-    explicit Forward(sim::FrameSink& sink) : sink(sink) {}
-    void frame(std::uint16_t port, std::span<const std::uint8_t> bytes) override {
-      sink.frame(port, bytes);
-    }
-    sim::FrameSink& sink;
-  };
-
   p4emu::Switch& target_;
 };
 

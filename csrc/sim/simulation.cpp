@@ -40,7 +40,7 @@ void Simulation::configure_link(std::uint16_t host, Direction direction, const L
 void Simulation::silence(std::uint16_t host) { hosts_.at(host).silent = true; }
 
 void Simulation::capture(std::uint16_t host, const std::string& path) {
-  hosts_.at(host).capture = std::make_unique<PcapFile>(path);
+  hosts_.at(host).capture = std::make_unique<p4emu::PcapWriter>(path);
 }
 
 const LinkStatistics& Simulation::link(std::uint16_t host, Direction direction) const {
@@ -61,18 +61,24 @@ bool Simulation::finished() const {
 bool Simulation::run(Time limit) {
   const Time end = now_ + limit;
   for (std::uint16_t host = 0; host < hosts_.size(); ++host) service(host);
-  while (!finished()) {
-    if (!step(end)) return false;
-  }
-  return true;
+  bool done = finished();
+  while (!done && step(end)) done = finished();
+  flush_captures();
+  return done;
 }
 
 bool Simulation::drain(Time limit) {
   const Time end = now_ + limit;
-  while (on_wire_ > 0) {
-    if (!step(end)) return false;
+  while (on_wire_ > 0 && step(end)) {
   }
-  return true;
+  flush_captures();
+  return on_wire_ == 0;
+}
+
+void Simulation::flush_captures() {
+  for (Host& host : hosts_) {
+    if (host.capture) host.capture->flush();
+  }
 }
 
 void Simulation::push(Event event) {

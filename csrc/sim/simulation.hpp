@@ -16,8 +16,8 @@
 #include "engine/engine.hpp"
 #include "sim/faults.hpp"
 #include "sim/link.hpp"
-#include "sim/pcap.hpp"
 #include "sim/switch_node.hpp"
+#include "switch/pcap.hpp"
 
 namespace pycollective::sim {
 
@@ -53,7 +53,8 @@ class Simulation : private FrameSink {
   // From now on the host neither sends nor receives, like a machine without power.
   void silence(std::uint16_t host);
 
-  // Records what passes the host's switch port, both ways, into a capture file.
+  // Records what passes the host's switch port, both ways, into a capture file. The file is
+  // complete after each `run` and `drain`. Throws std::system_error.
   void capture(std::uint16_t host, const std::string& path);
 
   // Runs until every collective of every host that is not silent has ended; false when `limit`
@@ -87,7 +88,7 @@ class Simulation : private FrameSink {
     std::unique_ptr<Engine> engine;
     std::unique_ptr<Link> to_switch;
     std::unique_ptr<Link> to_host;
-    std::unique_ptr<PcapFile> capture;
+    std::unique_ptr<p4emu::PcapWriter> capture;
     std::optional<Time> wake_at;  // earliest wake event in the queue
     std::size_t outstanding = 0;
     bool silent = false;
@@ -104,6 +105,7 @@ class Simulation : private FrameSink {
   void service(std::uint16_t host);
   Link& link_of(std::uint16_t host, Direction direction);
   bool finished() const;
+  void flush_captures();
 
   SimulationConfig config_;
   std::unique_ptr<SwitchNode> node_;

@@ -7,13 +7,11 @@
 #include <cstdint>
 #include <span>
 
+#include "switch/frame_sink.hpp"
+
 namespace pycollective::sim {
 
-struct FrameSink {
-  virtual ~FrameSink() = default;
-  // A frame that leaves at `port`, from its Ethernet header on; valid during the call only.
-  virtual void frame(std::uint16_t port, std::span<const std::uint8_t> bytes) = 0;
-};
+using FrameSink = p4emu::FrameSink;
 
 class SwitchNode {
  public:
