@@ -253,9 +253,7 @@ class Switch:
     ) -> CounterValue:
         """Counts of an entry of a table with a direct counter."""
         number, spec = self._table(table)
-        return CounterValue(
-            *self._runtime.table_counts(number, _key_bytes(spec, keys, priority))
-        )
+        return CounterValue(*self._runtime.table_counts(number, _key_bytes(spec, keys, priority)))
 
     def write_direct_counter(
         self, table: str, keys: Sequence[Match], priority: int, value: CounterValue
@@ -368,7 +366,8 @@ def parse_port_spec(spec: str) -> tuple[str, int]:
     if kind == "udp" and host and port.isdecimal() and int(port) <= 0xFFFF:
         return host, int(port)
     raise SwitchError(
-        "INVALID_ARGUMENT", f"a port is given as udp:HOST:PORT, such as udp:127.0.0.1:0; got {spec!r}"
+        "INVALID_ARGUMENT",
+        f"a port is given as udp:HOST:PORT, such as udp:127.0.0.1:0; got {spec!r}",
     )
 
 
@@ -492,9 +491,7 @@ def _params_from_bytes(action: ActionSpec, data: bytes) -> dict[str, int]:
     }
 
 
-def _entry_from_bytes(
-    spec: TableSpec, raw: tuple[bytes, bytes, int, int, bytes]
-) -> TableEntry:
+def _entry_from_bytes(spec: TableSpec, raw: tuple[bytes, bytes, int, int, bytes]) -> TableEntry:
     value, mask, priority, number, data = raw
     keys, at, lpm_alone = [], 0, True
     for key in spec.key_fields:

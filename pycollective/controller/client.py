@@ -1,0 +1,235 @@
+"""A P4Runtime client: arbitration, the pipeline, writing and reading. Knows nothing of jobs.
+
+P4Runtime Specification 1.4: sections 5 (arbitration), 7 (pipeline), 12 (write), 13 (read). One
+client is one controller with one election id on one device. Main type: `P4RuntimeClient`.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Any, TypeVar
+
+import grpc
+from google.rpc import code_pb2, status_pb2
+from p4.config.v1 import p4info_pb2
+from p4.v1 import p4runtime_pb2 as p4rt
+from p4.v1 import p4runtime_pb2_grpc
+
+from pycollective.controller.errors import ControllerError, NotPrimaryError, SwitchRefusedError
+
+_T = TypeVar("_T")
+_MAX_MESSAGE_BYTES = 64 << 20
+"""A P4Info with hundreds of registers is larger than gRPC's default limit allows for safely."""
+
+
+class P4RuntimeClient:
+    """A primary controller's connection to one switch.
+
+    Parameters
+    ----------
+    address
+        HOST:PORT of the switch's P4Runtime server.
+    device_id, election_id
+        As the server expects; the client with the highest election id is primary.
+    timeout
+        Seconds to connect, and for each call.
+
+    Raises
+    ------
+    ControllerError
+        When nothing answers in time.
+    NotPrimaryError
+        When another controller is primary.
+    """
+
+    def __init__(
+        self, address: str, *, device_id: int = 1, election_id: int = 1, timeout: float = 10.0
+    ) -> None:
+        self.address = address
+        self.device_id = device_id
+        self._election_id = p4rt.Uint128(high=election_id >> 64, low=election_id & (2**64 - 1))
+        self._timeout = timeout
+        options = [
+            ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+            ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
+            # A switch on this machine or fabric is not behind a proxy.
+            ("grpc.enable_http_proxy", 0),
+        ]
+        self._channel = grpc.insecure_channel(address, options=options)
+        self._stub = p4runtime_pb2_grpc.P4RuntimeStub(self._channel)
+        self._requests: queue.Queue[p4rt.StreamMessageRequest | None] = queue.Queue()
+        self._arbitrated: queue.Queue[p4rt.MasterArbitrationUpdate | grpc.RpcError] = queue.Queue()
+        self._reader: threading.Thread | None = None
+        try:
+            self._arbitrate()
+        except BaseException:
+            self.close()
+            raise
+
+    # --- arbitration -----------------------------------------------------------------------------
+
+    def _arbitrate(self) -> None:
+        try:
+            grpc.channel_ready_future(self._channel).result(timeout=self._timeout)
+        except grpc.FutureTimeoutError:
+            raise ControllerError(
+                f"no P4Runtime server answered at {self.address} within {self._timeout:g} s; "
+                "check that the switch runs (p4emu run ... --grpc-addr) and the address is right"
+            ) from None
+        request = p4rt.StreamMessageRequest()
+        request.arbitration.device_id = self.device_id
+        request.arbitration.election_id.CopyFrom(self._election_id)
+        self._requests.put(request)
+        stream = self._stub.StreamChannel(iter(self._requests.get, None))
+        self._reader = threading.Thread(
+            target=self._read_stream, args=(stream,), name="p4runtime-stream", daemon=True
+        )
+        self._reader.start()
+        try:
+            answer = self._arbitrated.get(timeout=self._timeout)
+        except queue.Empty:
+            raise ControllerError(
+                f"the switch at {self.address} did not answer the arbitration request within "
+                f"{self._timeout:g} s"
+            ) from None
+        if isinstance(answer, grpc.RpcError):
+            raise self._error(answer, "become primary")
+        if answer.status.code != code_pb2.OK:
+            raise NotPrimaryError(
+                f"another controller with election id {_number(answer.election_id)} is primary on "
+                f"device {self.device_id} at {self.address}, this one has "
+                f"{_number(self._election_id)}; stop it, or use a higher election id"
+            )
+
+    def _read_stream(self, stream: Iterator[p4rt.StreamMessageResponse]) -> None:
+        # Only the answer to our arbitration matters here; later role changes show in the calls.
+        try:
+            for message in stream:
+                if message.HasField("arbitration"):
+                    self._arbitrated.put(message.arbitration)
+        except grpc.RpcError as error:
+            self._arbitrated.put(error)
+
+    # --- calls -----------------------------------------------------------------------------------
+
+    def pipeline(self) -> p4info_pb2.P4Info:
+        """The P4Info of the program that runs on the switch; empty when there is none."""
+        request = p4rt.GetForwardingPipelineConfigRequest(
+            device_id=self.device_id,
+            response_type=p4rt.GetForwardingPipelineConfigRequest.P4INFO_AND_COOKIE,
+        )
+        try:
+            answer = self._stub.GetForwardingPipelineConfig(request, timeout=self._timeout)
+        except grpc.RpcError as error:
+            if error.code() == grpc.StatusCode.FAILED_PRECONDITION:
+                return p4info_pb2.P4Info()
+            raise self._error(error, "read the pipeline") from None
+        return answer.config.p4info
+
+    def set_pipeline(
+        self, p4info: p4info_pb2.P4Info, device_config: bytes, *, timeout: float = 60.0
+    ) -> None:
+        """Loads a program and begins with empty tables.
+
+        Parameters
+        ----------
+        device_config
+            For p4emu a source bundle (`p4emu.p4runtime.bundle`), for BMv2 its JSON.
+        timeout
+            Seconds; the switch compiles in this time.
+        """
+        request = p4rt.SetForwardingPipelineConfigRequest(
+            device_id=self.device_id,
+            election_id=self._election_id,
+            action=p4rt.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT,
+        )
+        request.config.p4info.CopyFrom(p4info)
+        request.config.p4_device_config = device_config
+        self._call(
+            lambda: self._stub.SetForwardingPipelineConfig(request, timeout=timeout),
+            "load the program",
+        )
+
+    def write(self, updates: Iterable[p4rt.Update]) -> None:
+        """Applies updates in order.
+
+        Raises
+        ------
+        SwitchRefusedError
+            For the first update that failed; the others of the batch may have been applied.
+        """
+        request = p4rt.WriteRequest(device_id=self.device_id, election_id=self._election_id)
+        request.updates.extend(updates)
+        self._call(lambda: self._stub.Write(request, timeout=self._timeout), "write")
+
+    def read(self, entities: Iterable[p4rt.Entity]) -> list[p4rt.Entity]:
+        """The entities that match; unset ids and keys are wildcards (section 13.1)."""
+        request = p4rt.ReadRequest(device_id=self.device_id)
+        request.entities.extend(entities)
+
+        def call() -> list[p4rt.Entity]:
+            answers = self._stub.Read(request, timeout=self._timeout)
+            return [entity for answer in answers for entity in answer.entities]
+
+        return self._call(call, "read")
+
+    def _call(self, call: Callable[[], _T], what: str) -> _T:
+        try:
+            return call()
+        except grpc.RpcError as error:
+            raise self._error(error, what) from None
+
+    def _error(self, error: grpc.RpcError, what: str) -> ControllerError:
+        code = error.code()
+        who = f"the switch at {self.address}"
+        if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
+            return ControllerError(
+                f"{who} did not {what} ({code.name}: {error.details()}); check that it still runs"
+            )
+        reasons = "; ".join(_update_errors(error)) or error.details() or "no reason given"
+        return SwitchRefusedError(f"{who} refused to {what}: {code.name}: {reasons}", code.name)
+
+    # --- end -------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Ends the connection; jobs on the switch go on. May be called again."""
+        self._requests.put(None)
+        self._channel.close()
+        if self._reader is not None:
+            self._reader.join()
+            self._reader = None
+
+    def __enter__(self) -> P4RuntimeClient:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _number(election_id: p4rt.Uint128) -> int:
+    return int(election_id.high) << 64 | int(election_id.low)
+
+
+def _update_errors(error: grpc.RpcError) -> list[str]:
+    """The reasons in a Write's status details, one for each update that failed (section 12.3)."""
+    metadata: Any = error.trailing_metadata() or ()
+    for key, value in metadata:
+        if key == "grpc-status-details-bin":
+            status = status_pb2.Status()
+            status.ParseFromString(value)
+            reasons = []
+            for i, detail in enumerate(status.details):
+                update = p4rt.Error()
+                if detail.Unpack(update) and update.canonical_code != code_pb2.OK:
+                    name = code_pb2.Code.Name(update.canonical_code)
+                    reasons.append(f"update {i}: {name}: {update.message}")
+            return reasons
+    return []
