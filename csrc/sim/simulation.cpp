@@ -90,39 +90,39 @@ void Simulation::push(Event event) {
 
 bool Simulation::step(Time limit) {
   const std::optional<Time> moment = faults_.next_deadline();
-  const std::optional<Time> next =
+  const std::optional<Time> event =
       queue_.empty() ? std::nullopt : std::optional<Time>(queue_.front().at);
-  if (moment && (!next || *moment <= *next)) {
-    if (*moment > limit) return false;
-    now_ = std::max(now_, *moment);
+  const bool moment_first = moment && (!event || *moment <= *event);
+  const std::optional<Time> next = moment_first ? moment : event;
+  if (!next || *next > limit) {
+    now_ = std::max(now_, limit);
+    return false;
+  }
+  now_ = std::max(now_, *next);
+  if (moment_first) {
     std::vector<Released> released;
     faults_.elapsed(now_, released);
     release(std::move(released));
     return true;
   }
-  if (!next || *next > limit) {
-    now_ = std::max(now_, limit);
-    return false;
-  }
   std::pop_heap(queue_.begin(), queue_.end(), later);
-  Event event = std::move(queue_.back());
+  Event taken = std::move(queue_.back());
   queue_.pop_back();
-  now_ = event.at;
-  switch (event.kind) {
+  switch (taken.kind) {
     case EventKind::kArrival:
       --on_wire_;
-      deliver(event.host, event.direction, event.frame);
+      deliver(taken.host, taken.direction, taken.frame);
       break;
     case EventKind::kExpiry:
       --on_wire_;
-      if (Frame frame; link_of(event.host, event.direction).expire(event.token, frame)) {
-        deliver(event.host, event.direction, frame);
+      if (Frame frame; link_of(taken.host, taken.direction).expire(taken.token, frame)) {
+        deliver(taken.host, taken.direction, frame);
       }
       break;
     case EventKind::kWake:
       // Later wakes may be in the queue as well; they find nothing to do.
-      if (hosts_[event.host].wake_at == event.at) hosts_[event.host].wake_at.reset();
-      service(event.host);
+      if (hosts_[taken.host].wake_at == taken.at) hosts_[taken.host].wake_at.reset();
+      service(taken.host);
       break;
   }
   return true;

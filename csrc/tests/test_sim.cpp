@@ -362,6 +362,23 @@ TEST(a_run_ends_at_its_limit) {
   CHECK_EQ(simulation.ended()[0].at.count(), 5'000'000'000);
 }
 
+TEST(a_rule_ends_at_its_time_however_the_run_is_cut) {
+  Simulation simulation({}, {lone_job()}, std::make_unique<Mirror>());
+  FrameMatch results;
+  results.opcode = static_cast<std::uint8_t>(wire::Opcode::kResult);
+  const std::size_t rule = simulation.add_fault(
+      {.action = FaultAction::kDrop, .match = results, .count = 0, .until_time = Time(300ms)});
+  simulation.submit(0, {});
+  int cuts = 0;
+  while (!simulation.run(10ms)) REQUIRE(++cuts < 100);
+  CHECK(cuts >= 30);
+  CHECK(simulation.now() > 300ms);
+  CHECK(simulation.fault(rule).hit > 1);
+  CHECK_EQ(simulation.fault(rule).moment->count(), 300'000'000);
+  REQUIRE_EQ(simulation.ended().size(), 1);
+  CHECK(!simulation.ended()[0].error);
+}
+
 TEST(a_capture_holds_every_frame_of_the_port_with_its_length) {
   const auto path = std::filesystem::temp_directory_path() /
                     ("pycollective-test-sim-" + std::to_string(getpid()) + ".pcap");
