@@ -13,7 +13,7 @@ import weakref
 
 import numpy as np
 import pytest
-from conftest import LANES, ModelSwitch, lone_job
+from model_switch import LANES, ModelSwitch, lone_job
 
 from pycollective import _core
 from pycollective._core import Connection, CoreError, DataType, ErrorCode, State
@@ -198,7 +198,7 @@ def test_an_interpreter_ends_with_a_connection_open(model: ModelSwitch) -> None:
 import sys
 sys.path[:0] = {sys.path!r}
 import numpy as np
-from conftest import lone_job
+from model_switch import lone_job
 from pycollective import _core
 connection = _core.Connection.connect(lone_job(), {model.address!r})
 values = np.ones(10**6, dtype=np.int32)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import LANES, lone_job, mirror
+from model_switch import LANES, lone_job, mirror
 from scapy.layers.l2 import Ether
 from scapy.utils import rdpcap
 
