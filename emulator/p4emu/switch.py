@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 class Match:
     """What one key field of an entry matches.
 
-    exact: `value` alone. lpm, ternary and optional: `value` and `mask` (None: all ones; 0: anything).
+    exact: `value` alone. lpm, ternary, optional: `value` and `mask` (None: all ones; 0: anything).
     range: `value` is the low bound and `mask` the high one, both included.
     """
 
@@ -371,7 +371,7 @@ def parse_port_spec(spec: str) -> tuple[str, int]:
     )
 
 
-# --- integers to bytes and back --------------------------------------------------------------------
+# --- integers to bytes and back ------------------------------------------------------------------
 
 
 def _some(names: Iterable[str], limit: int = 12) -> str:
@@ -428,14 +428,13 @@ def _data_bytes(action: ActionSpec, args: Sequence[int]) -> bytes:
 
 
 def _action_bytes(spec: TableSpec, name: str, params: Mapping[str, int]) -> tuple[int, bytes]:
-    for number, action in enumerate(spec.actions):
-        if action.name == name:
-            break
-    else:
+    names = [action.name for action in spec.actions]
+    if name not in names:
         raise SwitchError(
-            "INVALID_ARGUMENT",
-            f"table {spec.name} has no action {name!r}; it has {_some(a.name for a in spec.actions)}",
+            "INVALID_ARGUMENT", f"table {spec.name} has no action {name!r}; it has {_some(names)}"
         )
+    number = names.index(name)
+    action = spec.actions[number]
     expected = [param.name for param in action.params]
     if sorted(params) != sorted(expected):
         raise SwitchError(
