@@ -35,8 +35,10 @@ class Outstanding {
 
   std::uint64_t id() const { return handle_->id(); }
 
+  bool done() const { return handle_->done(); }
+
   bool release_if_done() {
-    if (!handle_->done()) return false;
+    if (!done()) return false;
     memory_.release();
     return true;
   }
@@ -108,8 +110,7 @@ class Connection {
       const py::gil_scoped_release release;
       driver_->close();
     }
-    for (auto& [id, outstanding] : outstanding_) outstanding->release_if_done();
-    if (!completion_queue_) outstanding_.clear();
+    release_finished();
   }
 
   bool closed() const { return driver_->closed(); }
@@ -127,12 +128,16 @@ class Connection {
 
  private:
   // Drops what finished collectives held. They finish in order, so this looks at each of them once
-  // and at the oldest unfinished one: O(1) for each submission.
+  // and at the oldest unfinished one: O(1) for each submission. Dropping may run Python code, and
+  // with it other threads: nothing is relied upon across it.
   void release_finished() {
-    auto it = outstanding_.upper_bound(released_);
-    while (it != outstanding_.end() && it->second->release_if_done()) {
+    for (;;) {
+      const auto it = outstanding_.upper_bound(released_);
+      if (it == outstanding_.end() || !it->second->done()) return;
+      const std::shared_ptr<Outstanding> finished = it->second;
       released_ = it->first;
-      it = completion_queue_ ? std::next(it) : outstanding_.erase(it);
+      if (!completion_queue_) outstanding_.erase(it);
+      finished->release_if_done();
     }
   }
 

@@ -196,8 +196,9 @@ HeldBuffer& HeldBuffer::operator=(HeldBuffer&& other) noexcept {
 }
 
 void HeldBuffer::release() {
-  if (view_.obj != nullptr) PyBuffer_Release(&view_);
-  view_ = {};
+  // Taken out first: releasing may run Python code that comes back here.
+  Py_buffer view = std::exchange(view_, {});
+  if (view.obj != nullptr) PyBuffer_Release(&view);
 }
 
 std::string HeldBuffer::format() const {
@@ -211,7 +212,7 @@ std::string HeldBuffer::format() const {
 void Memory::release() {
   input.release();
   output.release();
-  keep_alive = py::object();
+  const py::object last = std::exchange(keep_alive, py::object());
 }
 
 Collective make_all_reduce(const JobConfig& job, const py::object& input, const py::object& output,

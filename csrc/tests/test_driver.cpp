@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -289,6 +290,18 @@ TEST(no_descriptor_is_left_behind) {
     driver.reset();
     CHECK(handle->done());
   }
+  CHECK_EQ(open_descriptors(), before);
+}
+
+TEST(what_cannot_start_leaves_nothing_behind) {
+  const ModelSwitch model;
+  const std::size_t before = open_descriptors();
+  JobConfig job = model_job();
+  job.epoch = 0;
+  CHECK_THROWS(Driver::start(job, udp_to(model.address()), false), EngineError);
+  job = model_job();
+  job.lanes = 2 * kModelLanes;  // longer frames than the transport was opened for
+  CHECK_THROWS(Driver::start(job, udp_to(model.address()), false), std::invalid_argument);
   CHECK_EQ(open_descriptors(), before);
 }
 

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <ctime>
 #include <iterator>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -71,6 +72,7 @@ struct Driver::Delete {
 std::shared_ptr<Driver> Driver::start(const JobConfig& job, std::unique_ptr<Transport> transport,
                                       bool completion_queue) {
   std::shared_ptr<Driver> driver(new Driver(job, std::move(transport), completion_queue), Delete{});
+  driver->wake_event_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (driver->wake_event_ < 0) {
     throw TransportError(TransportError::Kind::kSystem,
                          std::string("cannot create an eventfd: ") + std::strerror(errno), errno);
@@ -90,9 +92,14 @@ std::shared_ptr<Driver> Driver::start(const JobConfig& job, std::unique_ptr<Tran
 Driver::Driver(const JobConfig& job, std::unique_ptr<Transport> transport, bool completion_queue)
     : owner_(getpid()),
       completion_queue_(completion_queue),
-      wake_event_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       engine_(job),
-      transport_(std::move(transport)) {}
+      transport_(std::move(transport)) {
+  if (transport_->max_frame() < engine_.max_frame_bytes()) {
+    throw std::invalid_argument(
+        "Driver: the transport's frames are " + std::to_string(transport_->max_frame()) +
+        " bytes long, the engine needs " + std::to_string(engine_.max_frame_bytes()));
+  }
+}
 
 Driver::~Driver() {
   close();
