@@ -27,7 +27,7 @@ def demo(
         Path, typer.Option(help="Folder for the loss curves, the metrics and the capture.")
     ] = Path("demo-out"),
     ranks: Annotated[int, typer.Option(min=1, max=32, help="Processes that train.")] = 4,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training data.")] = 12,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training data.")] = 60,
 ) -> None:
     """Train a network through a P4 switch on this machine, and again over gloo."""
     from pycollective.demo.run import run

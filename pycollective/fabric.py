@@ -11,15 +11,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pycollective.config import Membership, Settings
-from pycollective.errors import ConfigurationError, FabricError
+from pycollective.errors import ConfigurationError, FabricError, RendezvousError
 from pycollective.rendezvous import Guest, Host, machine_id
 from pycollective.switch_process import SwitchProcess, default_program
 
+if TYPE_CHECKING:  # gRPC is loaded at rank 0 only, and only when it is needed
+    from pycollective.controller import Job
+
 _LEAVE_GRACE = 3.0
 """Seconds for the other ranks to receive their last results before the switch is taken down."""
+
+_REFUSAL_GRACE = 5.0
+"""Seconds to wait for ranks that are to be told why there is no job."""
 
 
 class Meeting(Protocol):
@@ -128,6 +134,9 @@ def _lead(settings: Settings, world_size: int, meeting: Meeting, timeout: float)
                 host.welcome(memberships)
         except Exception as error:
             if host is not None:
+                # Those that are still on their way are to hear the reason, too.
+                with contextlib.suppress(RendezvousError):
+                    host.gather(_REFUSAL_GRACE)
                 host.refuse(str(error))
             raise
         if host is not None:
@@ -160,20 +169,33 @@ class EmbeddedFabric:
     one_machine = True
 
     def __init__(self, program: Path, world_size: int, timeout: float) -> None:
-        self._program = program
         self._switch = SwitchProcess.start(program, world_size, timeout=timeout)
 
     def create_job(self, world_size: int) -> Sequence[Membership]:
-        """Configures the switch for one job that has all slots."""
-        raise NotImplementedError
+        """Configures the switch for its one job."""
+        from pycollective.controller import Controller
+
+        addresses = self._switch.addresses
+        ports = sorted(addresses.ports)
+        with Controller(addresses.grpc) as controller:
+            job = controller.create_job(world_size, ports)
+        return memberships(job, [addresses.ports[port] for port in ports])
 
     def close(self) -> None:
-        """Ends the switch."""
+        """Ends the switch, and the job with it."""
         self._switch.stop()
 
 
 class RemoteFabric:
-    """A running switch: a job is added and taken away again."""
+    """A running switch: a job is added and taken away again.
+
+    Parameters
+    ----------
+    controller
+        HOST:PORT of the switch's P4Runtime server.
+    ports
+        Switch port and `udp:HOST:PORT` of each rank.
+    """
 
     one_machine = False
 
@@ -184,12 +206,44 @@ class RemoteFabric:
                 f"PYCOLLECTIVE_CONTROLLER is set, found {len(ports)}; as in "
                 "1=udp:127.0.0.1:9001,2=udp:127.0.0.1:9002"
             )
-        self._controller = controller
+        self._address = controller
         self._ports = ports
+        self._job: Job | None = None
 
     def create_job(self, world_size: int) -> Sequence[Membership]:
         """Adds a job for the first `world_size` ports."""
-        raise NotImplementedError
+        from pycollective.controller import Controller
+
+        with Controller(self._address) as controller:
+            job = controller.create_job(world_size, [number for number, _ in self._ports])
+        self._job = job
+        return memberships(job, [address for _, address in self._ports])
 
     def close(self) -> None:
-        """Takes the job away."""
+        """Takes the job away. A switch that is gone has none, which is as well."""
+        from pycollective.controller import Controller, ControllerError
+
+        job, self._job = self._job, None
+        if job is not None:
+            with contextlib.suppress(ControllerError), Controller(self._address) as controller:
+                controller.destroy_job(job)
+
+
+def memberships(job: Job, addresses: Sequence[str]) -> list[Membership]:
+    """What the ranks of a job must know; `addresses` are those of their switch ports."""
+    return [
+        Membership(
+            job=job.number,
+            rank=rank,
+            world_size=job.world_size,
+            epoch=job.epoch,
+            slots=job.slots,
+            lanes=job.lanes,
+            address=addresses[rank],
+            mac=worker.mac,
+            ipv4=worker.ipv4,
+            switch_mac=job.switch_mac,
+            switch_ipv4=job.switch_ipv4,
+        )
+        for rank, worker in enumerate(job.workers)
+    ]

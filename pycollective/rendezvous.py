@@ -210,8 +210,8 @@ class Guest:
         except (OSError, ValueError) as error:
             connection.close()
             raise RendezvousError(
-                f"rank {rank} reached {where} but got no membership within {timeout:.0f} s "
-                f"({error}); see what rank 0 says"
+                f"rank {rank} reached rank 0 at {where} but got no membership "
+                f"({error}, {timeout:.0f} s allowed); see what rank 0 says"
             ) from error
         if "membership" not in answer:
             connection.close()

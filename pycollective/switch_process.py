@@ -55,6 +55,7 @@ class SwitchProcess:
         *,
         timeout: float = 60.0,
         captures: Mapping[int, Path] | None = None,
+        capture_limit: int = 10_000,
     ) -> SwitchProcess:
         """Starts a switch with ports 1 to `ports` and waits until it is ready.
 
@@ -66,6 +67,8 @@ class SwitchProcess:
             Seconds for compiling and starting.
         captures
             Switch ports whose frames are recorded, and the pcap file of each.
+        capture_limit
+            Frames after which a recording ends.
 
         Raises
         ------
@@ -77,7 +80,7 @@ class SwitchProcess:
         for port in range(1, ports + 1):
             command += ["--port", f"{port}=udp:127.0.0.1:0"]
         for port, path in (captures or {}).items():
-            command += ["--pcap", f"{port}={path}"]
+            command += ["--pcap", f"{port}={path}", "--pcap-limit", str(capture_limit)]
         log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the switch)
         try:
             process = subprocess.Popen(

@@ -75,6 +75,7 @@ class ProcessGroup(dist.ProcessGroup):
             raise
         self._world_size = membership.world_size
         self._rank = membership.rank
+        self.job = membership.job
         self._name = ""
         self._description = ""
         self._completion = Completion(self._connection)
