@@ -15,13 +15,10 @@ from typing import Literal, TypeAlias
 
 from p4emu.frontend.source import Source
 
-node = dataclass(frozen=True, slots=True, eq=False)
-"""Decorator of all nodes: identity comparison, so that nodes can be keys."""
-
 # --- annotations -----------------------------------------------------------------------------
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class AnnotationToken:
     """One token of an unstructured annotation's body; `text` is unquoted for a STRING_LITERAL."""
 
@@ -30,7 +27,7 @@ class AnnotationToken:
     text: str
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class NamedExpression:
     """`name = value` in a structured annotation or a structure expression."""
 
@@ -39,7 +36,7 @@ class NamedExpression:
     value: Expression
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class Annotation:
     """`@name`, `@name(tokens)`, `@name[expressions]` or `@name[key=value]`."""
 
@@ -65,7 +62,7 @@ Annotations = tuple[Annotation, ...]
 # --- type references -------------------------------------------------------------------------
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class NamedTypeRef:
     """A type by name; `absolute` when written with a leading dot."""
 
@@ -74,7 +71,7 @@ class NamedTypeRef:
     absolute: bool = False
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class SpecializedTypeRef:
     """`base<arguments>`."""
 
@@ -83,7 +80,7 @@ class SpecializedTypeRef:
     arguments: tuple[TypeRef, ...]
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class StackTypeRef:
     """`element[size]`."""
 
@@ -92,13 +89,13 @@ class StackTypeRef:
     size: Expression
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class TupleTypeRef:
     source: Source
     elements: tuple[TypeRef, ...]
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ListTypeRef:
     """`list<element>`."""
 
@@ -106,7 +103,7 @@ class ListTypeRef:
     element: TypeRef
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class BitTypeRef:
     """`bit<width>` or `int<width>`; plain `bit` has width None and means 1."""
 
@@ -115,13 +112,13 @@ class BitTypeRef:
     signed: bool
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class VarbitTypeRef:
     source: Source
     width: Expression
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class SimpleTypeRef:
     """A type that is one keyword; `_` is "don't care" among type arguments."""
 
@@ -143,7 +140,7 @@ TypeRef: TypeAlias = (
 # --- expressions -----------------------------------------------------------------------------
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class IntLiteral:
     """`5` (width None: arbitrary precision), `8w5` or `8s5`; value is as written, not wrapped."""
 
@@ -153,19 +150,19 @@ class IntLiteral:
     signed: bool = False
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class BoolLiteral:
     source: Source
     value: bool
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class StringLiteral:
     source: Source
     value: str
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class PathExpression:
     """A name that is no type; `absolute` when written with a leading dot."""
 
@@ -174,12 +171,12 @@ class PathExpression:
     absolute: bool = False
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ThisExpression:
     source: Source
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class TypeNameExpression:
     """A type as the base of a member access: the `E` of `E.A`, the `error` of `error.NoError`,
     the `C` of `C.apply(...)`."""
@@ -188,7 +185,7 @@ class TypeNameExpression:
     type: TypeRef
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class MemberExpression:
     """`base.member`; the source is the member's."""
 
@@ -197,7 +194,7 @@ class MemberExpression:
     member: str
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class IndexExpression:
     """`base[index]`."""
 
@@ -206,7 +203,7 @@ class IndexExpression:
     index: Expression
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class SliceExpression:
     """`base[high:low]`."""
 
@@ -216,7 +213,7 @@ class SliceExpression:
     low: Expression
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class Argument:
     """`value` or `name = value`; a value of DontCare stands for an ignored out argument."""
 
@@ -225,7 +222,7 @@ class Argument:
     value: Expression
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class CallExpression:
     """`callee<type_arguments>(arguments)`; what it calls is in `CheckedProgram.call`."""
 
@@ -235,7 +232,7 @@ class CallExpression:
     arguments: tuple[Argument, ...]
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ConstructorCallExpression:
     """`Type(arguments)`: a new object, in arguments of package and control constructors."""
 
@@ -247,7 +244,7 @@ class ConstructorCallExpression:
 UnaryOperator = Literal["+", "-", "~", "!"]
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class UnaryExpression:
     source: Source
     operator: UnaryOperator
@@ -260,7 +257,7 @@ BinaryOperator = Literal[
 ]  # fmt: skip
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class BinaryExpression:
     source: Source
     operator: BinaryOperator
@@ -268,7 +265,7 @@ class BinaryExpression:
     right: Expression
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ConditionalExpression:
     """`condition ? then : otherwise`."""
 
@@ -278,14 +275,14 @@ class ConditionalExpression:
     otherwise: Expression
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class CastExpression:
     source: Source
     type: TypeRef
     operand: Expression
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ListExpression:
     """`{a, b}`. With `default_rest` it ended in `...`: the rest has default values."""
 
@@ -294,7 +291,7 @@ class ListExpression:
     default_rest: bool = False
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class StructExpression:
     """`{name = value, ...}`."""
 
@@ -303,28 +300,28 @@ class StructExpression:
     default_rest: bool = False
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class DefaultValueExpression:
     """`...`: the default value of the type that is expected."""
 
     source: Source
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class InvalidHeaderExpression:
     """`{#}`."""
 
     source: Source
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class DontCare:
     """`_`, and `default` in a select case: matches anything; as an argument: result ignored."""
 
     source: Source
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class MaskExpression:
     """`value &&& mask`; only in keysets."""
 
@@ -333,7 +330,7 @@ class MaskExpression:
     mask: Expression
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class RangeExpression:
     """`low .. high`; in keysets and for-in loops."""
 
@@ -342,7 +339,7 @@ class RangeExpression:
     high: Expression
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class TupleKeyset:
     """`(a, b)` in a select case or table entry: one keyset for each key."""
 
@@ -379,7 +376,7 @@ Expression: TypeAlias = (
 # --- statements ------------------------------------------------------------------------------
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class AssignmentStatement:
     """`target = value`; `operator` is None, or the binary operator of a compound assignment."""
 
@@ -389,7 +386,7 @@ class AssignmentStatement:
     value: Expression
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class CallStatement:
     """A call whose result, if any, is dropped."""
 
@@ -397,14 +394,14 @@ class CallStatement:
     call: CallExpression
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class BlockStatement:
     source: Source
     annotations: Annotations
     statements: tuple[Statement, ...]
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class IfStatement:
     source: Source
     condition: Expression
@@ -412,7 +409,7 @@ class IfStatement:
     otherwise: Statement | None
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class SwitchCase:
     """`label: body`. A label of DontCare is `default`; a body of None falls through."""
 
@@ -421,14 +418,14 @@ class SwitchCase:
     body: BlockStatement | None
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class SwitchStatement:
     source: Source
     selector: Expression
     cases: tuple[SwitchCase, ...]
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ForStatement:
     """`for (init; condition; update) body`."""
 
@@ -440,7 +437,7 @@ class ForStatement:
     body: Statement
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ForInStatement:
     """`for (type variable in collection) body`; the variable is declared without a value."""
 
@@ -451,28 +448,28 @@ class ForInStatement:
     body: Statement
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class BreakStatement:
     source: Source
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ContinueStatement:
     source: Source
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ReturnStatement:
     source: Source
     value: Expression | None
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ExitStatement:
     source: Source
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class EmptyStatement:
     source: Source
 
@@ -482,7 +479,7 @@ class EmptyStatement:
 Direction = Literal["", "in", "out", "inout"]
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class Parameter:
     """A parameter of anything that is called or constructed; `direction` "" is directionless."""
 
@@ -494,13 +491,13 @@ class Parameter:
     default: Expression | None = None
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class TypeParameter:
     source: Source
     name: str
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ConstantDeclaration:
     source: Source
     annotations: Annotations
@@ -509,7 +506,7 @@ class ConstantDeclaration:
     value: Expression
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class VariableDeclaration:
     source: Source
     annotations: Annotations
@@ -518,7 +515,7 @@ class VariableDeclaration:
     value: Expression | None
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class Instantiation:
     """`type(arguments) name;`, with a body of abstract method implementations if `members`."""
 
@@ -549,7 +546,7 @@ Statement: TypeAlias = (
 )
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ActionDeclaration:
     source: Source
     annotations: Annotations
@@ -558,7 +555,7 @@ class ActionDeclaration:
     body: BlockStatement
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class FunctionDeclaration:
     source: Source
     annotations: Annotations
@@ -569,7 +566,7 @@ class FunctionDeclaration:
     body: BlockStatement
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class MethodPrototype:
     """An extern function (at the top level), or a method or constructor of an extern.
 
@@ -585,7 +582,7 @@ class MethodPrototype:
     abstract: bool = False
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ExternDeclaration:
     source: Source
     annotations: Annotations
@@ -594,7 +591,7 @@ class ExternDeclaration:
     methods: tuple[MethodPrototype, ...]
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class StructField:
     source: Source
     annotations: Annotations
@@ -602,7 +599,7 @@ class StructField:
     name: str
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class StructDeclaration:
     """A struct, header or header union."""
 
@@ -614,14 +611,14 @@ class StructDeclaration:
     fields: tuple[StructField, ...]
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class EnumMember:
     source: Source
     name: str
     value: Expression | None = None
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class EnumDeclaration:
     """A plain enum (`underlying` None) or a serializable one, whose members all have values."""
 
@@ -632,19 +629,19 @@ class EnumDeclaration:
     members: tuple[EnumMember, ...]
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ErrorDeclaration:
     source: Source
     members: tuple[EnumMember, ...]
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class MatchKindDeclaration:
     source: Source
     members: tuple[EnumMember, ...]
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class TypedefDeclaration:
     """`typedef type name;`: another name for the same type."""
 
@@ -654,7 +651,7 @@ class TypedefDeclaration:
     name: str
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class NewtypeDeclaration:
     """`type type name;`: a new type with the values of another."""
 
@@ -664,7 +661,7 @@ class NewtypeDeclaration:
     name: str
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ParserTypeDeclaration:
     source: Source
     annotations: Annotations
@@ -673,7 +670,7 @@ class ParserTypeDeclaration:
     parameters: tuple[Parameter, ...]
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ControlTypeDeclaration:
     source: Source
     annotations: Annotations
@@ -682,7 +679,7 @@ class ControlTypeDeclaration:
     parameters: tuple[Parameter, ...]
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class PackageDeclaration:
     source: Source
     annotations: Annotations
@@ -691,7 +688,7 @@ class PackageDeclaration:
     parameters: tuple[Parameter, ...]
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ValueSetDeclaration:
     """`value_set<type>(size) name;`."""
 
@@ -702,7 +699,7 @@ class ValueSetDeclaration:
     name: str
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class SelectCase:
     """`keyset: state;`"""
 
@@ -711,20 +708,20 @@ class SelectCase:
     state: str
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class DirectTransition:
     source: Source
     state: str
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class SelectTransition:
     source: Source
     selectors: tuple[Expression, ...]
     cases: tuple[SelectCase, ...]
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ParserState:
     """A state; without a transition it goes to reject."""
 
@@ -735,7 +732,7 @@ class ParserState:
     transition: DirectTransition | SelectTransition | None
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ParserDeclaration:
     source: Source
     annotations: Annotations
@@ -747,7 +744,7 @@ class ParserDeclaration:
     states: tuple[ParserState, ...]
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ControlDeclaration:
     source: Source
     annotations: Annotations
@@ -762,7 +759,7 @@ class ControlDeclaration:
 # --- tables ----------------------------------------------------------------------------------
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class KeyElement:
     """`expression: match_kind;`"""
 
@@ -772,7 +769,7 @@ class KeyElement:
     match_kind: str
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ActionRef:
     """An action in `actions`, `default_action` or an entry. `arguments` None: written without
     parentheses."""
@@ -783,7 +780,7 @@ class ActionRef:
     arguments: tuple[Argument, ...] | None
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class Entry:
     """`[const] [priority = p:] keyset: action;`; the keyset is a TupleKeyset or one expression."""
 
@@ -795,33 +792,33 @@ class Entry:
     action: ActionRef
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class KeyProperty:
     source: Source
     elements: tuple[KeyElement, ...]
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class ActionsProperty:
     source: Source
     actions: tuple[ActionRef, ...]
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class EntriesProperty:
     source: Source
     const: bool
     entries: tuple[Entry, ...]
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class DefaultActionProperty:
     source: Source
     const: bool
     action: ActionRef
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class CustomProperty:
     """Any other property: `size`, `implementation`, `counters`, `meters`..."""
 
@@ -837,7 +834,7 @@ TableProperty: TypeAlias = (
 )
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class TableDeclaration:
     source: Source
     annotations: Annotations
@@ -900,7 +897,7 @@ Declaration: TypeAlias = (
 )
 
 
-@node
+@dataclass(frozen=True, slots=True, eq=False)
 class Program:
     """All declarations in order, those of included files among them."""
 

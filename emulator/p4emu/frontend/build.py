@@ -180,7 +180,8 @@ class Builder(ExpressionBuilder):
 
     def abstract_method(self, v: Values) -> ast.MethodPrototype:
         self.names.close()
-        return dataclasses.replace(v[1], abstract=True)
+        prototype: ast.MethodPrototype = v[1]
+        return dataclasses.replace(prototype, abstract=True)
 
     def constructor(self, v: Values) -> ast.MethodPrototype:
         return ast.MethodPrototype(v[0].source, (), None, v[0].text, (), tuple(v[2]))
@@ -318,12 +319,14 @@ class Builder(ExpressionBuilder):
         return v[3]  # type: ignore[no-any-return]
 
     def table_property(self, v: Values) -> ast.TableProperty:
-        const, name, _, value, _ = v
+        const, name = v[:2]
+        value: Any = v[3]
         if name.text != "default_action":
             return ast.CustomProperty(name.source, (), const is not None, name.text, value)
         arguments: tuple[ast.Argument, ...] | None = None
         if isinstance(value, ast.CallExpression) and not value.type_arguments:
-            value, arguments = value.callee, value.arguments
+            arguments = value.arguments
+            value = value.callee
         if not isinstance(value, ast.PathExpression):
             self.diagnostics.error(
                 value.source,

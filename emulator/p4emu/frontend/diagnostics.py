@@ -21,7 +21,7 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One message. `line` is the text of the source line, without its end; `hints` say what to do."""
+    """One message. `line` is the text of the source line; `hints` say what to do."""
 
     severity: Severity
     message: str

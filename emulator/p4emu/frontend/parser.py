@@ -14,6 +14,7 @@ mistakes are reported together.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from p4emu.frontend import ast
@@ -154,14 +155,18 @@ class Parser:
         token = self._tokens[position]
         previous = self._tokens[position - 1] if position else None
         expected = self._expected(states)
-        if token.kind == NAME and previous is not None and previous.kind == NAME:
-            if previous.text not in self._names:
-                self._diagnostics.error(
-                    previous.source,
-                    f"'{previous.text}' is not the name of a type",
-                    *similar(previous.text, self._names.names),
-                )
-                return
+        if (
+            token.kind == NAME
+            and previous is not None
+            and previous.kind == NAME
+            and previous.text not in self._names
+        ):
+            self._diagnostics.error(
+                previous.source,
+                f"'{previous.text}' is not the name of a type",
+                *similar(previous.text, self._names.names),
+            )
+            return
         source = token.source
         if token.kind == END:
             found = "the end of the file"
@@ -178,7 +183,7 @@ class Parser:
             return
         if token.text in self._names and "IDENTIFIER" in expected:
             found = f"'{token.text}', which is the name of a type"
-        hints = ()
+        hints: tuple[str, ...] = ()
         if (
             previous is not None
             and expected & {self._tables.literals[";"]}
@@ -238,7 +243,7 @@ class Parser:
         if not head:
             return
         if head[0].text in _TYPE_DECLARATIONS or head[0].text == "enum":
-            for token, following in zip(head[1:], head[2:], strict=False):
+            for token, following in pairwise(head[1:]):
                 if token.kind == NAME and following.text in ("{", "(", "<"):
                     self._names.declare_type(token.text)
                     return
@@ -248,56 +253,50 @@ class Parser:
                 self._names.declare_type(named[-1].text)
 
 
-# Groups of terminals as a reader thinks of them: if all of `sign` are possible, then `all` of them
-# are described by the word.
-_GROUPS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+# Groups of terminals as a reader thinks of them: the word, terminals that all must be possible for
+# it to be used, and the terminals that it then stands for.
+_GROUPS = (
     (
         "a declaration",
-        ("control", "parser", "struct", "typedef"),
-        (
-            "control parser struct header header_union typedef type enum extern package const action"
-            " error match_kind @ IDENTIFIER TYPE_IDENTIFIER . bit bool int string tuple list varbit"
-            " void ;"
-        ).split(),
+        "control parser struct typedef",
+        "control parser struct header header_union typedef type enum extern package const action"
+        " error match_kind @ IDENTIFIER TYPE_IDENTIFIER . bit bool int string tuple list varbit"
+        " void ;",
     ),
     (
         "a statement",
-        ("if", "switch", "return"),
-        (
-            "if switch return exit break continue for { ( ; @ . this const IDENTIFIER"
-            " TYPE_IDENTIFIER bit bool int string tuple list varbit error match_kind actions apply"
-            " entries key priority state type"
-        ).split(),
+        "if switch return",
+        "if switch return exit break continue for { ( ; @ . this const IDENTIFIER"
+        " TYPE_IDENTIFIER bit bool int string tuple list varbit error match_kind actions apply"
+        " entries key priority state type",
     ),
     (
         "an expression",
-        ("INTEGER", "true", "~"),
-        (
-            "INTEGER STRING_LITERAL true false this ( { {#} ! ~ - + . error IDENTIFIER"
-            " TYPE_IDENTIFIER actions apply entries key priority state type ..."
-        ).split(),
+        "INTEGER true ~",
+        "INTEGER STRING_LITERAL true false this ( { {#} ! ~ - + . error IDENTIFIER"
+        " TYPE_IDENTIFIER actions apply entries key priority state type ...",
     ),
     (
         "a type",
-        ("bit", "bool", "tuple"),
-        "bit bool int string tuple list varbit error match_kind void TYPE_IDENTIFIER .".split(),
+        "bit bool tuple",
+        "bit bool int string tuple list varbit error match_kind void TYPE_IDENTIFIER .",
     ),
     (
         "an operator",
-        ("+", "*", "=="),
-        "+ - * / % |+| |-| ++ & | ^ << >> == != < <= > >= && || ? . [ ( L_ANGLE_ARGS".split(),
+        "+ * ==",
+        "+ - * / % |+| |-| ++ & | ^ << >> == != < <= > >= && || ? . [ ( L_ANGLE_ARGS",
     ),
     (
         "a name",
-        ("IDENTIFIER", "apply", "key"),
-        "IDENTIFIER TYPE_IDENTIFIER list actions apply entries key priority state type".split(),
+        "IDENTIFIER apply key",
+        "IDENTIFIER TYPE_IDENTIFIER list actions apply entries key priority state type",
     ),
     (
         "an assignment",
-        ("=", "+=", "|+|="),
-        "= *= /= %= += -= |+|= |-|= <<= >>= &= |= ^= . [".split(),
+        "= += |+|=",
+        "= *= /= %= += -= |+|= |-|= <<= >>= &= |= ^= . [",
     ),
-)  # type: ignore[assignment]
+)
 
 _WORDS = {
     "IDENTIFIER": "a name",
@@ -317,9 +316,9 @@ def describe(expected: set[str], tables: Tables) -> str:
     left = {texts.get(kind, kind) for kind in expected}
     words: list[str] = []
     for word, sign, members in _GROUPS:
-        if left.issuperset(sign):
+        if left.issuperset(sign.split()):
             words.append(word)
-            left.difference_update(members)
+            left.difference_update(members.split())
     words += sorted({_WORDS.get(text, f"'{text}'") for text in left})
     if len(words) > 7:
         words = [*words[:6], "something else"]

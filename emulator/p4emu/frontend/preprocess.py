@@ -72,8 +72,6 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
         self._tokens = 0
         self._open_files: list[str] = []
         super().__init__()
-        # Names in messages are those the user gave, so nothing is rewritten relative to anywhere.
-        self.rewrite_paths = []
 
     # --- positions
 
@@ -88,10 +86,10 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
         for tokens in super().group_lines(input, abssource):
             for token in tokens:
                 if token.type == self.t_ID and token.value in macros:
-                    line = _Line(token.lineno)
-                    line.column = token.lexpos - starts[token.lineno - 1] + 1
-                    line.length = len(token.value)
-                    token.lineno = line
+                    use = _Line(token.lineno)
+                    use.column = token.lexpos - starts[token.lineno - 1] + 1
+                    use.length = len(token.value)
+                    token.lineno = use
             yield tokens
 
     def source_of(self, token: Any) -> Source:
@@ -212,6 +210,8 @@ def preprocess(
     for directory in (*include, INCLUDE_DIRECTORY):
         cpp.add_path(str(directory))
     cpp.temp_path.insert(0, str(Path(path).parent))
+    # Files keep the names they were found under.
+    cpp.rewrite_paths = []
     try:
         result = _join(cpp, cpp.parsegen(text, path, path))
     except CompileError:

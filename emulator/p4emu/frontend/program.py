@@ -54,6 +54,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from p4emu.frontend import ast
+from p4emu.frontend.diagnostics import Diagnostic
 from p4emu.frontend.types import (
     ControlType,
     ExternType,
@@ -258,7 +259,8 @@ class SideTables:
 class CheckedProgram:
     """A program without errors. See the module for how to read it.
 
-    `errors` are the members of `error` in order of declaration, `match_kinds` likewise.
+    `errors` are the members of `error` in order of declaration, `match_kinds` likewise; `warnings`
+    is what the user should be told all the same.
     `path` is the main file; `main` None if the program instantiates no package named main.
     """
 
@@ -268,6 +270,7 @@ class CheckedProgram:
     errors: Sequence[str]
     match_kinds: Sequence[str]
     tables: SideTables
+    warnings: Sequence[Diagnostic] = ()
 
     def type_of(self, expression: ast.Expression) -> Type:
         """The type of the value after implicit conversions."""

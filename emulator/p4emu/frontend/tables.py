@@ -34,9 +34,9 @@ class Rule:
 class Tables:
     """LALR(1) tables; states and rules are numbers.
 
-    An entry of `actions[state][terminal]` is the next state of a shift if it is not negative, else
-    the complement (`~`) of the rule to reduce. `default[state]` is the action whatever the terminal,
-    or None where it matters. `gotos[state][rule name]` is the state after a reduction.
+    An entry of `actions[state][terminal]` is the next state of a shift if it is not negative,
+    else the complement (`~`) of the rule to reduce. `default[state]` is the action whatever the
+    terminal, or None where it matters. `gotos[state][rule name]` is the state after a reduction.
     """
 
     rules: tuple[Rule, ...]
@@ -52,13 +52,13 @@ class Tables:
         return {kind: text for text, kind in self.literals.items()}
 
 
-class _NoLexer(Lexer):  # type: ignore[misc]
+class _NoLexer(Lexer):
     """Stands in for lark's lexer, which would complain about terminals without a pattern."""
 
     def __init__(self, lexer_conf: Any) -> None:
         pass
 
-    def lex(self, data: Any) -> Iterator[Any]:
+    def lex(self, lexer_state: Any, parser_state: Any) -> Iterator[Any]:
         raise NotImplementedError("tokens come from p4emu.frontend.tokens")
 
 

@@ -115,17 +115,6 @@ extern register<T> {
     void write(in V1MODEL_INDEX index, in T value);
 }
 
-// The actions of a table that has `implementation = this` are members that entries refer to.
-extern action_profile {
-    action_profile(bit<32> size);
-}
-
-// Like action_profile; an entry may also refer to a group, from which a hash of the keys of kind
-// `selector` picks a member.
-extern action_selector {
-    action_selector(HashAlgorithm algorithm, bit<32> size, bit<32> outputWidth);
-}
-
 enum HashAlgorithm {
     crc32,
     crc32_custom,
@@ -135,6 +124,17 @@ enum HashAlgorithm {
     identity,
     csum16,
     xor16
+}
+
+// The actions of a table that has `implementation = this` are members that entries refer to.
+extern action_profile {
+    action_profile(bit<32> size);
+}
+
+// Like action_profile; an entry may also refer to a group, from which a hash of the keys of kind
+// `selector` picks a member.
+extern action_selector {
+    action_selector(HashAlgorithm algorithm, bit<32> size, bit<32> outputWidth);
 }
 
 enum CloneType {

@@ -1,0 +1,694 @@
+"""Calls and constructions: which declaration is meant, with which type arguments, and whether the
+arguments suit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from p4emu.frontend import ast
+from p4emu.frontend.check_context import Signature
+from p4emu.frontend.check_expressions import Expressions
+from p4emu.frontend.diagnostics import listing, similar
+from p4emu.frontend.program import (
+    ActionCall,
+    Arguments,
+    BlockApply,
+    BoundArgument,
+    BuiltinCall,
+    Construction,
+    ExternFunctionCall,
+    ExternMethodCall,
+    FunctionCall,
+    TableApply,
+)
+from p4emu.frontend.source import Source
+from p4emu.frontend.types import (
+    BOOL,
+    DONT_CARE,
+    INT,
+    VOID,
+    ApplyResultType,
+    BitsType,
+    ControlType,
+    ExternType,
+    IntType,
+    PackageType,
+    ParameterType,
+    ParserType,
+    StackType,
+    StructType,
+    TableType,
+    TupleType,
+    Type,
+    VarbitType,
+)
+from p4emu.frontend.unify import Inference, TypeArguments, substitute
+
+_SIZES = frozenset({"minSizeInBits", "minSizeInBytes", "maxSizeInBits", "maxSizeInBytes"})
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A call matched with a signature."""
+
+    type_arguments: tuple[Type, ...]
+    arguments: Arguments
+    result: Type
+
+
+class Calls(Expressions):
+    """The layer of the checker for calls and constructions."""
+
+    # --- calls
+
+    def _call(self, e: ast.CallExpression) -> Type:
+        callee = e.callee
+        if isinstance(callee, ast.PathExpression):
+            return self._named_call(e, callee)
+        if isinstance(callee, ast.MemberExpression):
+            return self._method_call(e, callee)
+        type_ = self.check(callee)
+        if type_ != DONT_CARE:
+            self.diagnostics.error(e.source, f"{type_} cannot be called")
+        return self._give_up(e.arguments)
+
+    def _give_up(self, arguments: Sequence[ast.Argument]) -> Type:
+        """After a mistake in the callee: look for mistakes in the arguments at least."""
+        for argument in arguments:
+            self.check(argument.value)
+        return DONT_CARE
+
+    def _named_call(self, e: ast.CallExpression, callee: ast.PathExpression) -> Type:
+        found = self.lookup(callee)
+        if not found:
+            return self._give_up(e.arguments)
+        self.tables.declarations[callee] = found[0]
+        self.tables.types[callee] = DONT_CARE
+        functions = [
+            d for d in found if isinstance(d, ast.FunctionDeclaration | ast.MethodPrototype)
+        ]
+        if functions:
+            chosen = self._choose(functions, e.arguments, {}, e.source, callee.name)
+            if chosen is None:
+                return self._give_up(e.arguments)
+            self.tables.declarations[callee] = chosen
+            bound = self.bind(
+                self.signature(chosen), e.type_arguments, e.arguments, e.source, callee.name
+            )
+            if bound is None:
+                return self._give_up(e.arguments)
+            self._deprecated(chosen, e.source)
+            if isinstance(chosen, ast.FunctionDeclaration):
+                self.tables.calls[e] = FunctionCall(
+                    chosen, bound.type_arguments, bound.arguments, bound.result
+                )
+            else:
+                self.tables.calls[e] = ExternFunctionCall(
+                    chosen, bound.type_arguments, bound.arguments, bound.result
+                )
+                self._static_assert(e, chosen, bound)
+            return bound.result
+        declaration = found[0]
+        if isinstance(declaration, ast.ActionDeclaration):
+            bound = self.bind(self.signature(declaration), (), e.arguments, e.source, callee.name)
+            if bound is None:
+                return self._give_up(e.arguments)
+            self.tables.calls[e] = ActionCall(declaration, bound.arguments)
+            return VOID
+        hint = "apply it: add '.apply'" if isinstance(declaration, ast.TableDeclaration) else ""
+        self.diagnostics.error(
+            e.source, f"'{callee.name}' cannot be called", *((hint,) if hint else ())
+        )
+        return self._give_up(e.arguments)
+
+    def _static_assert(
+        self, e: ast.CallExpression, function: ast.MethodPrototype, bound: Bound
+    ) -> None:
+        if function.name != "static_assert":
+            return
+        values = [None if a.value is None else self.constant(a.value) for a in bound.arguments]
+        if values[0] is False:
+            message = values[1] if len(values) > 1 else None
+            self.diagnostics.error(e.source, f"{message or 'static assertion failed'}")
+        elif values[0] is None:
+            self.diagnostics.error(e.source, "the assertion must be known at compile time")
+        self.tables.constants[e] = True
+
+    def _deprecated(self, declaration: Any, source: Source) -> None:
+        for annotation in declaration.annotations:
+            if annotation.name == "deprecated":
+                self.diagnostics.warning(
+                    source,
+                    f"'{declaration.name}' is deprecated",
+                    *((annotation.string,) if annotation.string else ()),
+                )
+
+    def _method_call(self, e: ast.CallExpression, callee: ast.MemberExpression) -> Type:
+        self.tables.types[callee] = DONT_CARE
+        receiver = callee.base
+        if isinstance(receiver, ast.TypeNameExpression):
+            base = self.type_of_ref(receiver.type)
+            self.tables.types[receiver] = base
+            if isinstance(base, ParserType | ControlType) and callee.member == "apply":
+                return self._apply(e, None, base)
+        elif isinstance(receiver, ast.ThisExpression):
+            return self._give_up(e.arguments)
+        else:
+            base = self.check(receiver)
+        if base == DONT_CARE:
+            return self._give_up(e.arguments)
+        name = callee.member
+        if isinstance(base, ExternType):
+            return self._extern_method(e, callee, base)
+        if isinstance(base, ParserType | ControlType) and name == "apply":
+            return self._apply(e, receiver, base)
+        if isinstance(base, TableType) and name == "apply":
+            if e.arguments:
+                self.diagnostics.error(e.source, "a table's apply has no arguments")
+            self.tables.calls[e] = TableApply(base.declaration)
+            return ApplyResultType(base.declaration)
+        return self._builtin(e, callee, receiver, base)
+
+    def _extern_method(
+        self, e: ast.CallExpression, callee: ast.MemberExpression, base: ExternType
+    ) -> Type:
+        methods = [
+            m
+            for m in base.declaration.methods
+            if m.name == callee.member and m.return_type is not None
+        ]
+        if not methods:
+            known = {m.name for m in base.declaration.methods if m.return_type is not None}
+            self.diagnostics.error(
+                callee.source,
+                f"{base} has no method '{callee.member}'",
+                *(similar(callee.member, known) or (f"it has {listing(sorted(known), 'and')}",)),
+            )
+            return self._give_up(e.arguments)
+        mapping = dict(zip(base.declaration.type_parameters, base.arguments, strict=False))
+        name = f"{base.name}.{callee.member}"
+        chosen = self._choose(methods, e.arguments, mapping, callee.source, name)
+        if chosen is None:
+            return self._give_up(e.arguments)
+        signature = self.substituted(self.signature(chosen), mapping)
+        bound = self.bind(signature, e.type_arguments, e.arguments, callee.source, name)
+        if bound is None:
+            return self._give_up(e.arguments)
+        self.tables.calls[e] = ExternMethodCall(
+            callee.base, base, chosen, bound.type_arguments, bound.arguments, bound.result
+        )
+        if base.name == "packet_in" and callee.member == "extract":
+            self._extract(bound, len(e.arguments))
+        return bound.result
+
+    def _extract(self, bound: Bound, count: int) -> None:
+        """What core.p4 says of extract in words: headers only, and varbit only with a length."""
+        value = bound.arguments[0].value
+        if value is None or isinstance(value, ast.DontCare):
+            return
+        type_ = self.type_of(value)
+        if isinstance(type_, StructType) and type_.kind == "header":
+            varbits = sum(isinstance(f.type, VarbitType) for f in type_.fields.values())
+            if varbits and count == 1:
+                self.diagnostics.error(
+                    value.source,
+                    f"{type_} has a varbit field: extract needs its length as second argument",
+                )
+            elif count == 2 and varbits != 1:
+                self.diagnostics.error(
+                    value.source, f"{type_} must have one varbit field, it has {varbits}"
+                )
+        elif type_ != DONT_CARE:
+            self.diagnostics.error(value.source, f"only headers can be extracted, not {type_}")
+
+    def _apply(
+        self,
+        e: ast.CallExpression,
+        instance: ast.Expression | None,
+        base: ParserType | ControlType,
+    ) -> Type:
+        signature = Signature((), base.parameters, VOID)
+        bound = self.bind(signature, (), e.arguments, e.source, f"{base.name}.apply")
+        if bound is None:
+            return self._give_up(e.arguments)
+        self.tables.calls[e] = BlockApply(instance, base, bound.arguments)
+        return VOID
+
+    def _builtin(
+        self,
+        e: ast.CallExpression,
+        callee: ast.MemberExpression,
+        receiver: ast.Expression,
+        base: Type,
+    ) -> Type:
+        name: Any = callee.member
+        value = not isinstance(receiver, ast.TypeNameExpression)
+        if name in _SIZES:
+            size = size_in_bits(base, name.startswith("max"))
+            if size is not None and not e.arguments:
+                self.tables.calls[e] = BuiltinCall(name, receiver, None, INT)
+                self.tables.constants[e] = (size + 7) // 8 if name.endswith("Bytes") else size
+                return INT
+        header = isinstance(base, StructType) and base.kind == "header"
+        union = isinstance(base, StructType) and base.kind == "header_union"
+        if value and ((name == "isValid" and (header or union)) or (name in _VALIDITY and header)):
+            if e.arguments:
+                self.diagnostics.error(e.source, f"{name} has no arguments")
+            if name != "isValid":
+                self.require_lvalue(receiver, f"{name} changes the header, which")
+            result: Type = BOOL if name == "isValid" else VOID
+            self.tables.calls[e] = BuiltinCall(name, receiver, None, result)
+            return result
+        if value and name in ("push_front", "pop_front") and isinstance(base, StackType):
+            if len(e.arguments) != 1:
+                self.diagnostics.error(e.source, f"{name} has one argument, the count")
+                return VOID
+            count = e.arguments[0].value
+            self.constant_int(count, "the count")
+            self.require_lvalue(receiver, f"{name} changes the stack, which")
+            self.tables.calls[e] = BuiltinCall(name, receiver, count, VOID)
+            return VOID
+        self.diagnostics.error(callee.source, f"{base} has no method '{name}'")
+        return self._give_up(e.arguments)
+
+    # --- l-values
+
+    def require_lvalue(self, e: ast.Expression, what: str) -> bool:
+        """Report it if a checked expression cannot be assigned to."""
+        reason = self._not_assignable(e)
+        if reason is None:
+            return True
+        self.diagnostics.error(e.source, f"{what} {reason}")
+        return False
+
+    def _not_assignable(self, e: ast.Expression) -> str | None:
+        if isinstance(e, ast.PathExpression):
+            declaration = self.tables.declarations.get(e)
+            if declaration is None or isinstance(declaration, ast.VariableDeclaration):
+                return None
+            if isinstance(declaration, ast.Parameter):
+                if declaration.direction in ("out", "inout"):
+                    return None
+                direction = declaration.direction or "directionless"
+                return f"cannot be assigned to: '{e.name}' is an {direction} parameter".replace(
+                    "an directionless", "a directionless"
+                )
+            return f"cannot be assigned to: '{e.name}' is no variable"
+        if isinstance(e, ast.MemberExpression):
+            base = self.tables.types.get(e.base)
+            if isinstance(base, StackType) and e.member in ("size", "lastIndex"):
+                return f"cannot be assigned to: '{e.member}' only tells"
+            if isinstance(e.base, ast.TypeNameExpression):
+                return "cannot be assigned to: it is a constant"
+            return self._not_assignable(e.base)
+        if isinstance(e, ast.IndexExpression | ast.SliceExpression):
+            return self._not_assignable(e.base)
+        if self.tables.types.get(e) == DONT_CARE:
+            return None
+        return "cannot be assigned to: it is no variable"
+
+    # --- binding arguments
+
+    def _choose(
+        self,
+        candidates: Sequence[Any],
+        arguments: Sequence[ast.Argument],
+        mapping: TypeArguments,
+        source: Source,
+        name: str,
+    ) -> Any:
+        """The overload that takes these arguments: by number and names, then by types."""
+        if len(candidates) == 1:
+            return candidates[0]
+        fitting = [c for c in candidates if _takes(c.parameters, arguments)]
+        if len(fitting) > 1:
+            types = [self.check(argument.value) for argument in arguments]
+            fitting = [
+                c
+                for c in fitting
+                if self._types_suit(self.substituted(self.signature(c), mapping), arguments, types)
+            ]
+        if fitting:
+            return fitting[0]
+        counts = sorted({len(c.parameters) for c in candidates})
+        self.diagnostics.error(
+            source,
+            f"no '{name}' takes these {len(arguments)} arguments",
+            f"it takes {listing([str(c) for c in counts])}",
+        )
+        return None
+
+    def _types_suit(
+        self, signature: Signature, arguments: Sequence[ast.Argument], types: Sequence[Type]
+    ) -> bool:
+        inference = Inference(signature.type_parameters)
+        by_name = {p.name: p for p in signature.parameters}
+        for i, (argument, type_) in enumerate(zip(arguments, types, strict=True)):
+            parameter = by_name[argument.name] if argument.name else signature.parameters[i]
+            if not inference.match(parameter.type, type_) and not (
+                isinstance(type_, IntType) and isinstance(parameter.type, BitsType)
+            ):
+                return False
+        return True
+
+    def bind(
+        self,
+        signature: Signature,
+        type_arguments: Sequence[ast.TypeRef],
+        arguments: Sequence[ast.Argument],
+        source: Source,
+        name: str,
+        *,
+        partial: bool = False,
+    ) -> Bound | None:
+        """Match arguments with parameters, infer type arguments, convert and check the arguments.
+
+        `partial` lets directionless parameters at the end go without arguments. None after a
+        mistake, which is reported.
+        """
+        pairs = self._pair(signature.parameters, arguments, source, name, partial)
+        if pairs is None:
+            return None
+        for argument in arguments:
+            self.check(argument.value)
+        mapping = self._infer(signature, type_arguments, pairs, source, name)
+        if mapping is None:
+            return None
+        bound = []
+        for parameter, given in pairs:
+            type_ = substitute(parameter.type, mapping)
+            concrete = ParameterType(
+                parameter.name, parameter.direction, type_, parameter.declaration
+            )
+            if given is None:
+                bound.append(BoundArgument(concrete, parameter.declaration.default))
+                continue
+            bound.append(BoundArgument(concrete, self._pass(concrete, given, name)))
+        return Bound(
+            tuple(mapping[p] for p in signature.type_parameters),
+            tuple(bound),
+            substitute(signature.result, mapping),
+        )
+
+    def _pair(
+        self,
+        parameters: Sequence[ParameterType],
+        arguments: Sequence[ast.Argument],
+        source: Source,
+        name: str,
+        partial: bool,
+    ) -> list[tuple[ParameterType, ast.Expression | None]] | None:
+        by_name = {p.name: p for p in parameters}
+        given: dict[str, ast.Expression] = {}
+        if len(arguments) > len(parameters):
+            self._wrong_count(parameters, arguments, source, name)
+            return None
+        for i, argument in enumerate(arguments):
+            if argument.name is None:
+                given[parameters[i].name] = argument.value
+            elif argument.name not in by_name:
+                self.diagnostics.error(
+                    argument.source,
+                    f"'{name}' has no parameter '{argument.name}'",
+                    *similar(argument.name, by_name),
+                )
+                return None
+            elif argument.name in given:
+                self.diagnostics.error(argument.source, f"'{argument.name}' is given twice")
+                return None
+            else:
+                given[argument.name] = argument.value
+        for p in parameters:
+            if p.name in given or p.declaration.default is not None or _is_optional(p.declaration):
+                continue
+            if not (partial and p.direction == ""):
+                self._wrong_count(parameters, arguments, source, name)
+                return None
+        return [(p, given.get(p.name)) for p in parameters]
+
+    def _wrong_count(
+        self,
+        parameters: Sequence[ParameterType],
+        arguments: Sequence[ast.Argument],
+        source: Source,
+        name: str,
+    ) -> None:
+        plural = "" if len(parameters) == 1 else "s"
+        self.diagnostics.error(
+            source,
+            f"'{name}' takes {len(parameters)} argument{plural}, but {len(arguments)} "
+            f"{'is' if len(arguments) == 1 else 'are'} given",
+            *((f"parameters: {', '.join(map(str, parameters))}",) if parameters else ()),
+        )
+
+    def _infer(
+        self,
+        signature: Signature,
+        type_arguments: Sequence[ast.TypeRef],
+        pairs: Sequence[tuple[ParameterType, ast.Expression | None]],
+        source: Source,
+        name: str,
+    ) -> dict[ast.TypeParameter, Type] | None:
+        variables = signature.type_parameters
+        inference = Inference(variables)
+        if type_arguments:
+            if len(type_arguments) != len(variables):
+                self.diagnostics.error(
+                    source,
+                    f"'{name}' takes {len(variables)} type arguments, "
+                    f"but {len(type_arguments)} are given",
+                )
+                return None
+            for variable, ref in zip(variables, type_arguments, strict=True):
+                type_ = self.type_of_ref(ref)
+                if type_ != DONT_CARE:
+                    inference.bindings[variable] = type_
+        if not variables:
+            return {}
+        for parameter, given in pairs:
+            if given is not None and not isinstance(given, ast.DontCare):
+                inference.match(parameter.type, self.type_of(given))
+        for variable in variables:
+            found = inference.bindings.get(variable)
+            if found is None:
+                self.diagnostics.error(
+                    source,
+                    f"type argument '{variable.name}' of '{name}' does not follow from the"
+                    " arguments",
+                    f"write it: {name.rpartition('.')[2]}<...>(...)",
+                )
+                return None
+            if isinstance(found, TupleType) and _has_int(found):
+                self._widthless(pairs)
+                return None
+        return {variable: inference.bindings[variable] for variable in variables}
+
+    def _widthless(self, pairs: Sequence[tuple[ParameterType, ast.Expression | None]]) -> None:
+        """Point to the numbers in a list whose width nothing tells."""
+        for _, given in pairs:
+            if isinstance(given, ast.ListExpression):
+                for element in given.elements:
+                    if isinstance(self.type_of(element), IntType):
+                        self.diagnostics.error(
+                            element.source,
+                            "the width of this number is not known here",
+                            "give it one, as in 8w0",
+                        )
+
+    def _pass(
+        self, parameter: ParameterType, given: ast.Expression, name: str
+    ) -> ast.Expression | None:
+        """Check one argument against its parameter; its expression, or None for `_`."""
+        if isinstance(given, ast.DontCare):
+            if parameter.direction != "out":
+                self.diagnostics.error(
+                    given.source, f"'{parameter.name}' of '{name}' needs a value: it is not out"
+                )
+            return None
+        what = f"argument '{parameter.name}' of '{name}'"
+        if parameter.direction in ("out", "inout"):
+            own = self.tables.types[given]
+            if own != parameter.type and DONT_CARE not in (own, parameter.type):
+                self.diagnostics.error(given.source, f"{what} must be {parameter.type}, not {own}")
+            else:
+                self.require_lvalue(given, f"{what} is {parameter.direction}, which")
+            return given
+        if isinstance(parameter.type, ParserType | ControlType | PackageType | ExternType):
+            self._pass_object(parameter, given, what)
+            return given
+        self.require(given, parameter.type, what)
+        return given
+
+    def _pass_object(self, parameter: ParameterType, given: ast.Expression, what: str) -> None:
+        own = self.tables.types[given]
+        if own == DONT_CARE or Inference(()).match(parameter.type, own):
+            return
+        hints: tuple[str, ...] = ()
+        if isinstance(own, ParserType | ControlType) and isinstance(
+            parameter.type, ParserType | ControlType
+        ):
+            wanted = ", ".join(map(str, parameter.type.parameters))
+            hints = (
+                f"wanted: ({wanted})",
+                f"given:  ({', '.join(map(str, own.parameters))})",
+            )
+        self.diagnostics.error(given.source, f"{what} must be {parameter.type}, not {own}", *hints)
+
+    # --- constructions
+
+    def _constructor_call(self, e: ast.ConstructorCallExpression) -> Type:
+        construction = self.construct(e.type, e.arguments, e.source)
+        if construction is None:
+            return DONT_CARE
+        self.tables.constructions[e] = construction
+        return construction.type
+
+    def construct(
+        self, ref: ast.TypeRef, arguments: Sequence[ast.Argument], source: Source
+    ) -> Construction | None:
+        """What `ref(arguments)` makes; None after a mistake."""
+        type_ = self.type_of_ref(ref)
+        if type_ == DONT_CARE:
+            self._give_up(arguments)
+            return None
+        if not isinstance(type_, ExternType | ParserType | ControlType | PackageType):
+            self.diagnostics.error(source, f"{type_} has no constructor")
+            self._give_up(arguments)
+            return None
+        declaration: Any = type_.declaration
+        explicit = isinstance(ref, ast.SpecializedTypeRef)
+        mapping: dict[ast.TypeParameter, Type] = {}
+        variables: tuple[ast.TypeParameter, ...] = declaration.type_parameters
+        if explicit:
+            mapping = {
+                v: t for v, t in zip(variables, type_.arguments, strict=True) if t != DONT_CARE
+            }
+        constructor = None
+        if isinstance(type_, ExternType):
+            constructors = [m for m in declaration.methods if m.return_type is None]
+            if not constructors:
+                self.diagnostics.error(source, f"{type_} has no constructor")
+                return None
+            constructor = self._choose(constructors, arguments, mapping, source, type_.name)
+            if constructor is None:
+                self._give_up(arguments)
+                return None
+            parameters = self.signature(constructor).parameters
+        elif isinstance(type_, PackageType):
+            parameters = self._generic(type_).parameters
+        elif isinstance(declaration, ast.ParserDeclaration | ast.ControlDeclaration):
+            parameters = self.constructor_parameters(declaration)
+        else:
+            self.diagnostics.error(
+                source, f"{type_} is only an interface: there is nothing to instantiate"
+            )
+            return None
+        free = tuple(v for v in variables if v not in mapping)
+        signature = self.substituted(Signature(free, parameters, VOID), mapping)
+        bound = self.bind(signature, (), arguments, source, type_.name)
+        if bound is None:
+            return None
+        mapping |= zip(free, bound.type_arguments, strict=True)
+        made = substitute(self._generic(type_), mapping)
+        self.tables.references[ref] = made
+        assert isinstance(made, ExternType | ParserType | ControlType | PackageType)
+        self._compile_time(bound.arguments)
+        return Construction(made, bound.arguments, constructor)
+
+    def _generic(self, type_: ExternType | ParserType | ControlType | PackageType) -> Any:
+        return self.declared_type(type_.declaration)
+
+    def constructor_parameters(
+        self, declaration: ast.ParserDeclaration | ast.ControlDeclaration
+    ) -> tuple[ParameterType, ...]:
+        """The constructor parameters of a parser or control that is declared completely."""
+        return tuple(
+            ParameterType(p.name, p.direction, self.tables.declared.get(p, DONT_CARE), p)
+            for p in declaration.constructor_parameters
+        )
+
+    def _compile_time(self, arguments: Arguments) -> None:
+        """Constructor arguments must be known when the object is made."""
+        for argument in arguments:
+            value = argument.value
+            if value is None or isinstance(
+                argument.parameter.type, ExternType | ParserType | ControlType | PackageType
+            ):
+                continue
+            if not self.known_at_compile_time(value):
+                self.diagnostics.error(
+                    value.source,
+                    f"'{argument.parameter.name}' must be known at compile time",
+                )
+
+    def known_at_compile_time(self, e: ast.Expression) -> bool:
+        """A constant, or made of constants and constructor parameters alone."""
+        if self.tables.constants.get(e) is not None or self.tables.types.get(e) == DONT_CARE:
+            return True
+        if isinstance(e, ast.PathExpression):
+            declaration = self.tables.declarations.get(e)
+            return isinstance(declaration, ast.Instantiation | ast.ConstantDeclaration) or (
+                isinstance(declaration, ast.Parameter) and declaration.direction == ""
+            )
+        if isinstance(e, ast.BinaryExpression):
+            return self.known_at_compile_time(e.left) and self.known_at_compile_time(e.right)
+        if isinstance(e, ast.UnaryExpression | ast.CastExpression):
+            return self.known_at_compile_time(e.operand)
+        if isinstance(e, ast.ConditionalExpression):
+            return all(map(self.known_at_compile_time, (e.condition, e.then, e.otherwise)))
+        if isinstance(e, ast.ListExpression):
+            return all(map(self.known_at_compile_time, e.elements))
+        if isinstance(e, ast.StructExpression):
+            return all(self.known_at_compile_time(f.value) for f in e.fields)
+        if isinstance(e, ast.MemberExpression | ast.SliceExpression | ast.IndexExpression):
+            return self.known_at_compile_time(e.base)
+        return isinstance(e, ast.ConstructorCallExpression)
+
+
+_VALIDITY = frozenset({"isValid", "setValid", "setInvalid"})
+
+
+def _takes(parameters: Sequence[ast.Parameter], arguments: Sequence[ast.Argument]) -> bool:
+    """Whether these arguments suit the parameters in number and names."""
+    if len(arguments) > len(parameters):
+        return False
+    given = {a.name or parameters[i].name for i, a in enumerate(arguments)}
+    names = {p.name for p in parameters}
+    return given <= names and all(
+        p.name in given or p.default is not None or _is_optional(p) for p in parameters
+    )
+
+
+def _is_optional(parameter: ast.Parameter) -> bool:
+    return any(a.name == "optional" for a in parameter.annotations)
+
+
+def _has_int(type_: Type) -> bool:
+    if isinstance(type_, TupleType):
+        return any(map(_has_int, type_.elements))
+    return isinstance(type_, IntType)
+
+
+def size_in_bits(type_: Type, largest: bool) -> int | None:
+    """Bits of a value on the wire; of varbits and unions the smallest or the largest number."""
+    if isinstance(type_, BitsType):
+        return type_.width
+    if type_ == BOOL:
+        return 1
+    if isinstance(type_, VarbitType):
+        return type_.width if largest else 0
+    if isinstance(type_, StackType):
+        element = size_in_bits(type_.element, largest)
+        return None if element is None else element * type_.size
+    if isinstance(type_, StructType):
+        sizes = [size_in_bits(f.type, largest) for f in type_.fields.values()]
+        known = [size for size in sizes if size is not None]
+        if len(known) < len(sizes):
+            return None
+        if type_.kind == "header_union":
+            return max(known, default=0) if largest else min(known, default=0)
+        return sum(known)
+    underlying = getattr(type_, "underlying", None)
+    return None if underlying is None else size_in_bits(underlying, largest)
