@@ -140,7 +140,11 @@ class _Printer:
         if isinstance(stmt, If):
             yield f"if {self.expr(stmt.condition)}"
             yield from self.body(stmt.then, 1)
-            if stmt.otherwise:
+            if len(stmt.otherwise) == 1 and isinstance(stmt.otherwise[0], If):
+                chained = self.stmt(stmt.otherwise[0])
+                yield f"else {next(chained)}"
+                yield from chained
+            elif stmt.otherwise:
                 yield "else"
                 yield from self.body(stmt.otherwise, 1)
         elif isinstance(stmt, Switch):

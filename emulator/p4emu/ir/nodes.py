@@ -13,7 +13,7 @@ Every node is immutable except the containers that lowering fills (`Program`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, Union
+from typing import Literal
 
 # --- types -----------------------------------------------------------------------------------
 
@@ -31,7 +31,7 @@ class Bool:
     """The P4 `bool`."""
 
 
-Type = Union[Bits, Bool]
+Type = Bits | Bool
 BOOL = Bool()
 
 
@@ -154,7 +154,8 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """To another width (truncate; extend by the operand's signedness), signedness, or Bool<->bit<1>."""
+    """To another width (truncate; extend by the operand's signedness), to another signedness, or
+    between Bool and bit<1>."""
 
     operand: Expr
     type: Type
@@ -197,12 +198,13 @@ class Mux:
 
 @dataclass(frozen=True, slots=True)
 class Lookahead:
-    """The next bits of the packet, not consumed; parser only. Short packets raise PacketTooShort."""
+    """The next bits of the packet, not consumed; parser only. A short packet raises
+    PacketTooShort."""
 
     type: Bits
 
 
-Expr = Union[Const, Read, Unary, Binary, Cast, Slice, Concat, Mux, Lookahead]
+Expr = Const | Read | Unary | Binary | Cast | Slice | Concat | Mux | Lookahead
 
 # --- statements ------------------------------------------------------------------------------
 
@@ -344,10 +346,10 @@ class Hash:
     data: tuple[Expr, ...]
 
 
-Stmt = Union[
-    Assign, AssignSlice, If, Switch, Block, Leave, SetValid, Extract, Advance, Verify, Emit, Apply,
-    RegisterRead, RegisterWrite, Count, Hash,
-]  # fmt: skip
+Stmt = (
+    Assign | AssignSlice | If | Switch | Block | Leave | SetValid | Extract | Advance | Verify
+    | Emit | Apply | RegisterRead | RegisterWrite | Count | Hash
+)  # fmt: skip
 
 # --- tables ----------------------------------------------------------------------------------
 
@@ -368,8 +370,8 @@ class Action:
     """An action as one table uses it: control-plane parameters as local Vars, and its body.
 
     `name` and the names of `params` are those the control plane uses. The body is code of the place
-    that applies the table: it reads and writes that block's local variables, and a `Leave` in it may
-    name a Block around the `Apply` (that is how `exit` in an action is expressed).
+    that applies the table: it reads and writes that block's local variables, and a `Leave` in it
+    may name a Block around the `Apply` (that is how `exit` in an action is expressed).
     """
 
     name: str
@@ -445,7 +447,7 @@ class KeysetAny:
     """`_` and `default`."""
 
 
-Keyset = Union[KeysetValue, KeysetRange, KeysetAny]
+Keyset = KeysetValue | KeysetRange | KeysetAny
 
 ACCEPT = "accept"
 REJECT = "reject"
@@ -483,7 +485,8 @@ class Program:
     Blocks run in this order: parser, verify, ingress, (replication), egress, compute, deparser.
     `packet_vars` lists every packet variable that belongs to no header, `headers` every header.
     All packet variables start as 0 and all headers invalid; local variables start as 0 too.
-    The P4 `error` type is `bit<32>`, the index in `errors`; so is an enum without a type of its own.
+    The P4 `error` type is `bit<32>`, the index in `errors`; so is an enum without a type of its
+    own.
     """
 
     name: str

@@ -105,6 +105,7 @@ class _Verifier:
         raise IRError(".".join(self._path), rule)
 
     def require(self, holds: bool, rule: str) -> None:
+        # For rules that are cheap to put in words; printing a statement is not.
         if not holds:
             self.fail(rule)
 
@@ -270,12 +271,10 @@ class _Verifier:
         self._var(stmt.target)
         value, target = self.expr(stmt.value), stmt.target.type
         width = stmt.hi - stmt.lo + 1
-        inside = isinstance(target, Bits) and 0 <= stmt.lo <= stmt.hi < target.width
-        self.require(inside, f"`{format_stmt(stmt)}` is outside of {format_type(target)}")
-        self.require(
-            value == Bits(width),
-            f"`{format_stmt(stmt)}` puts {format_type(value)} into {width} bits",
-        )
+        if not (isinstance(target, Bits) and 0 <= stmt.lo <= stmt.hi < target.width):
+            self.fail(f"`{format_stmt(stmt)}` is outside of {format_type(target)}")
+        if value != Bits(width):
+            self.fail(f"`{format_stmt(stmt)}` puts {format_type(value)} into {width} bits")
 
     def _condition(self, condition: Expr) -> None:
         type_ = self.expr(condition)
@@ -324,7 +323,8 @@ class _Verifier:
     def _advance(self, stmt: Advance) -> None:
         self._only_in("parser", stmt)
         type_ = self.expr(stmt.bits)
-        self.require(type_ == Bits(32), f"`{format_stmt(stmt)}` takes {format_type(type_)}")
+        if type_ != Bits(32):
+            self.fail(f"`{format_stmt(stmt)}` takes {format_type(type_)}")
 
     def _verify(self, stmt: Verify) -> None:
         self._only_in("parser", stmt)
@@ -349,44 +349,47 @@ class _Verifier:
                 self.body(action.body)
 
     def _register_read(self, stmt: RegisterRead) -> None:
-        self.require(stmt.register in self._registers, f"`{format_stmt(stmt)}`: unknown register")
+        self._known(stmt, stmt.register in self._registers, "register")
         self._index(stmt, stmt.index)
         self._written(stmt, stmt.target, stmt.register.type)
 
     def _register_write(self, stmt: RegisterWrite) -> None:
-        self.require(stmt.register in self._registers, f"`{format_stmt(stmt)}`: unknown register")
+        self._known(stmt, stmt.register in self._registers, "register")
         self._index(stmt, stmt.index)
         type_ = self.expr(stmt.value)
-        self.require(
-            type_ == stmt.register.type, f"`{format_stmt(stmt)}` writes {format_type(type_)}"
-        )
+        if type_ != stmt.register.type:
+            self.fail(f"`{format_stmt(stmt)}` writes {format_type(type_)}")
 
     def _count(self, stmt: Count) -> None:
         counter = stmt.counter
-        self.require(counter in self._counters, f"`{format_stmt(stmt)}`: unknown counter")
+        self._known(stmt, counter in self._counters, "counter")
         direct = counter.table is not None
-        self.require(
-            direct == (stmt.index is None), f"`{format_stmt(stmt)}`: an index or a direct counter"
-        )
+        if direct != (stmt.index is None):
+            self.fail(f"`{format_stmt(stmt)}`: an index or a direct counter")
         if stmt.index is not None:
             self._index(stmt, stmt.index)
 
     def _index(self, stmt: Stmt, index: Expr) -> None:
         type_ = self.expr(index)
-        unsigned = isinstance(type_, Bits) and not type_.signed
-        self.require(unsigned, f"`{format_stmt(stmt)}`: the index is {format_type(type_)}")
+        if not isinstance(type_, Bits) or type_.signed:
+            self.fail(f"`{format_stmt(stmt)}`: the index is {format_type(type_)}")
 
     def _hash(self, stmt: Hash) -> None:
         for part in stmt.data:
-            type_ = self.expr(part)
-            self.require(isinstance(type_, Bits), f"`{format_stmt(stmt)}` over bool")
+            if self.expr(part) == BOOL:
+                self.fail(f"`{format_stmt(stmt)}` over bool")
         width = _HASH_WIDTHS.get(stmt.algorithm)
         if width is None:
             self.fail(f"unknown algorithm {stmt.algorithm!r}")
         self._written(stmt, stmt.target, Bits(width))
 
+    def _known(self, stmt: Stmt, known: bool, what: str) -> None:
+        if not known:
+            self.fail(f"`{format_stmt(stmt)}`: unknown {what}")
+
     def _only_in(self, block: str, stmt: Stmt) -> None:
-        self.require(self._block == block, f"`{format_stmt(stmt)}` outside of the {block}")
+        if self._block != block:
+            self.fail(f"`{format_stmt(stmt)}` outside of the {block}")
 
     # --- variables and headers ---
 

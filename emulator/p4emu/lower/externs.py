@@ -7,7 +7,7 @@ table whether the action says so or not. Everything else that is not here is ref
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal, cast
 
 from p4emu.frontend import ast
@@ -72,6 +72,9 @@ class _Arguments:
         self._values = {argument.parameter.name: argument.value for argument in arguments}
         self._source = source
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
     def __getitem__(self, name: str) -> ast.Expression:
         value = self._values.get(name)
         if value is None:
@@ -88,6 +91,7 @@ def construct(
     """Makes an extern object with its control-plane name, in the current scope."""
     given = _Arguments(arguments, source)
     program = lowering.program
+    lowering.allocator.claim(name, source)
     if type_.name == "register":
         element = lowering.substituted(type_.arguments[0])
         scalar = shapes.require_scalar(element, source, "a register")
@@ -210,10 +214,14 @@ def call_function(lowering: Statements, call: ExternFunctionCall, source: Source
 
 
 def _mark_to_drop(lowering: Statements, given: _Arguments, source: Source) -> None:
-    standard = lowering.place(given["standard_metadata"])
-    assert isinstance(standard, StructPlace)
+    """The deprecated form without an argument means the standard metadata of the pipeline."""
+    fields: Mapping[str, Place] = lowering.program.standard
+    if "standard_metadata" in given:
+        standard = lowering.place(given["standard_metadata"])
+        assert isinstance(standard, StructPlace)
+        fields = standard.fields
     for field, value in (("egress_spec", DROP_PORT), ("mcast_grp", 0)):
-        target = standard.fields[field]
+        target = fields[field]
         assert isinstance(target, Var)
         lowering.store(target, fold.constant(value, target.type))
 

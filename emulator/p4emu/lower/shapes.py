@@ -29,7 +29,7 @@ from p4emu.frontend.types import (
 )
 from p4emu.ir import nodes as ir
 from p4emu.lower import fold
-from p4emu.lower.errors import unsupported
+from p4emu.lower.errors import error, unsupported
 from p4emu.lower.values import (
     HeaderPlace,
     Place,
@@ -120,6 +120,19 @@ class Allocator:
     def __init__(self, program: ir.Program) -> None:
         self._program = program
         self._header_names: dict[str, int] = {}
+        self._claimed: dict[str, Source] = {}
+
+    def claim(self, name: str, source: Source) -> None:
+        """Takes the control-plane name of a table or extern object, which only one may have."""
+        first = self._claimed.get(name)
+        if first is not None:
+            raise error(
+                source,
+                f"two objects have the control-plane name `{name}`",
+                f"the other one is at {first}",
+                'give one of them another name with @name("...")',
+            )
+        self._claimed[name] = source
 
     def place(self, type_: Type, name: str, storage: Storage, source: Source) -> Place:
         """A new place. `name` is dotted, for people; `source` is for messages."""

@@ -63,6 +63,7 @@ class _TableLowering:
         actions = [self._action(call) for call in checked.actions]
         default = self._default(actions)
         name = control_plane_name(self._path, declaration.name, declaration.annotations)
+        self._lowering.allocator.claim(name, declaration.source)
         size = DEFAULT_SIZE if checked.size is None else checked.size
         source = declaration.source
         table = ir.Table(
