@@ -144,11 +144,11 @@ class SimulatedJob:
 
     def count(self, counter: str) -> int:
         """Packets in one of the job's counters on the switch."""
-        return self.switch.read_counter(f"Ingress.{counter}", JOB).packets
+        return self.switch.read_counter(f"SwitchIngress.{counter}", JOB).packets
 
     def malformed(self) -> int:
         """Frames that the switch dropped as truncated, damaged or nonsense."""
-        return sum(self.switch.read_counter("Ingress.malformed", i).packets for i in range(3))
+        return sum(self.switch.read_counter("SwitchIngress.malformed", i).packets for i in range(3))
 
     def links(self) -> list[LinkStatistics]:
         return [
@@ -164,20 +164,20 @@ class SimulatedJob:
 
         for rank in range(self.world):
             mac_key, ipv4_key = mac_number(mac(rank)), ipv4_number(ipv4(rank))
-            insert("Ingress.admission", (rank + 1, mac_key, ipv4_key, JOB, rank), "Ingress.admit")
+            insert("SwitchIngress.admission", (rank + 1, mac_key, ipv4_key, JOB, rank), "SwitchIngress.admit")
             insert(
-                "Egress.receivers",
+                "SwitchEgress.receivers",
                 (JOB, rank + 1),
-                "Egress.set_receiver",
+                "SwitchEgress.set_receiver",
                 mac=mac_key,
                 ip=ipv4_key,
                 rank=rank,
             )
         self.switch.set_multicast_group(JOB, [(rank + 1, rank + 1) for rank in range(self.world)])
         insert(
-            "Ingress.jobs",
+            "SwitchIngress.jobs",
             (JOB,),
-            "Ingress.set_job",
+            "SwitchIngress.set_job",
             epoch=EPOCH,
             slot_base=0,
             slot_limit=slots,
