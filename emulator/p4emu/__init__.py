@@ -12,22 +12,35 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from p4emu.errors import SwitchError
 from p4emu.frontend.diagnostics import CompileError
 
 if TYPE_CHECKING:
     from p4emu.program import Program, compile
-    from p4emu.switch import Match, Switch, TableEntry
+    from p4emu.switch import CounterValue, Match, Port, Switch, TableEntry
 
 # Loaded on first use: checking a program needs neither LLVM nor the compiled run time.
 _LAZY = {
     "Program": "p4emu.program",
     "compile": "p4emu.program",
+    "CounterValue": "p4emu.switch",
     "Match": "p4emu.switch",
+    "Port": "p4emu.switch",
     "Switch": "p4emu.switch",
     "TableEntry": "p4emu.switch",
 }
 
-__all__ = ["CompileError", "Match", "Program", "Switch", "TableEntry", "compile"]
+__all__ = [
+    "CompileError",
+    "CounterValue",
+    "Match",
+    "Port",
+    "Program",
+    "Switch",
+    "SwitchError",
+    "TableEntry",
+    "compile",
+]
 
 
 def __getattr__(name: str) -> Any:
