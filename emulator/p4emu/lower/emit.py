@@ -29,6 +29,7 @@ from p4emu.ir.nodes import (
 from p4emu.lower import fold
 from p4emu.lower.values import (
     BitRange,
+    BoolBit,
     ChosenPlace,
     HeaderPlace,
     Place,
@@ -154,6 +155,9 @@ class Emitter:
             assert not isinstance(value, Record)
             unsigned = fold.cast(value, Bits(place.hi - place.lo + 1))
             self.emit(AssignSlice(place.var, place.hi, place.lo, unsigned))
+        elif isinstance(place, BoolBit):
+            assert not isinstance(value, Record)
+            self.emit(Assign(place.var, fold.cast(value, Bits(1))))
         elif isinstance(place, ChosenPlace):
             self.choose(place, lambda option: self._store(option, value))
         else:

@@ -22,6 +22,7 @@ from p4emu.lower.errors import error, unsupported
 from p4emu.lower.scope import OBJECTS, Binding, Frame
 from p4emu.lower.values import (
     BitRange,
+    BoolBit,
     ChosenPlace,
     HeaderPlace,
     Place,
@@ -34,7 +35,7 @@ from p4emu.lower.values import (
     load,
 )
 
-PLACES = (Var, StructPlace, HeaderPlace, BitRange, UnionPlace, StackPlace, ChosenPlace)
+PLACES = (Var, StructPlace, HeaderPlace, BitRange, BoolBit, UnionPlace, StackPlace, ChosenPlace)
 _INDEX = Bits(32)
 
 

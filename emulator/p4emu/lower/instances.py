@@ -15,7 +15,8 @@ from p4emu.frontend.types import ControlType, ExternType, ParserType, TypeVariab
 from p4emu.ir.nodes import Program
 from p4emu.lower import externs
 from p4emu.lower.errors import unsupported
-from p4emu.lower.scope import Binding, Frame, Instance, LoweredTable, control_plane_name
+from p4emu.lower.names import control_plane_name
+from p4emu.lower.scope import Binding, Frame, Instance, LoweredTable
 from p4emu.lower.shapes import Allocator
 from p4emu.lower.statements import Statements
 from p4emu.lower.tables import lower_table

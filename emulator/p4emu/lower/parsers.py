@@ -9,7 +9,7 @@ extracted elements.
 from __future__ import annotations
 
 from p4emu.frontend import ast
-from p4emu.frontend.program import BlockApply, EnumValue, ExternMethodCall
+from p4emu.frontend.program import BlockApply, ExternMethodCall
 from p4emu.frontend.source import Source
 from p4emu.frontend.types import StackType, Type
 from p4emu.ir.nodes import (
@@ -170,10 +170,15 @@ class ParserLowering(Blocks):
     # --- errors ---
 
     def verify(self, condition: ast.Expression, code: ast.Expression, source: Source) -> None:
-        signalled = self.checked.constant(code)
-        if not isinstance(signalled, EnumValue):
-            raise unsupported(code.source, "an error that is not given by its name")
-        self._require(self.expr(condition), signalled.name)
+        holds, signalled = self.expr_pair(condition, code)
+        if isinstance(signalled, Const):
+            self.emit(Verify(holds, signalled.value))
+            return
+        # The IR has only errors that are known: one check for each that it may be.
+        failed = self._scalar(self.simple(fold.unary("!", holds)))
+        for number in range(len(self.program.errors)):
+            other = fold.binary("!=", signalled, fold.constant(number, signalled.type))
+            self.emit(Verify(fold.binary("||", fold.unary("!", failed), other), number))
 
     def _require(self, condition: Expr, error_name: str) -> None:
         self.emit(Verify(condition, self.program.errors.index(error_name)))

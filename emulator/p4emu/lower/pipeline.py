@@ -23,6 +23,7 @@ from p4emu.lower.shapes import Allocator
 from p4emu.lower.values import Place, StructPlace
 
 PACKAGE = "V1Switch"
+_BLOCKS = 6
 _NO_COPIES: CopyOuts = []
 
 
@@ -46,8 +47,14 @@ def _lower(checked: CheckedProgram) -> ir.Program:
         raise error(checked.program.source, f"the program has no `{PACKAGE}(...) main`")
     construction = checked.construction(checked.main)
     package = construction.type
-    if not isinstance(package, PackageType) or package.name != PACKAGE:
-        raise unsupported(checked.main.source, f"package `{package}` (only {PACKAGE} is)")
+    if (
+        not isinstance(package, PackageType)
+        or package.name != PACKAGE
+        or len(construction.arguments) != _BLOCKS
+    ):
+        raise unsupported(
+            checked.main.source, f"package `{package}` (only {PACKAGE} of v1model.p4 is)"
+        )
 
     program = ir.Program(Path(checked.path).stem, errors=list(checked.errors))
     allocator = Allocator(program)

@@ -126,16 +126,3 @@ class Frame:
                 return binding
             frame = frame.parent
         return None
-
-
-def control_plane_name(path: str, name: str, annotations: ast.Annotations) -> str:
-    """The full name of an object: `path.name`, with `@name` in place of the name if there is one.
-
-    A `@name` that begins with a dot is the full name.
-    """
-    for annotation in annotations:
-        if annotation.name == "name" and annotation.string is not None:
-            if annotation.string.startswith("."):
-                return annotation.string[1:]
-            name = annotation.string
-    return f"{path}.{name}" if path else name

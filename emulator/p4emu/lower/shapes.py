@@ -31,6 +31,7 @@ from p4emu.ir import nodes as ir
 from p4emu.lower import fold
 from p4emu.lower.errors import error, unsupported
 from p4emu.lower.values import (
+    BoolBit,
     HeaderPlace,
     Place,
     Record,
@@ -168,22 +169,35 @@ class Allocator:
     def _header(self, type_: StructType, name: str, source: Source) -> HeaderPlace:
         count = self._header_names[name] = self._header_names.get(name, 0) + 1
         unique = name if count == 1 else f"{name}~{count}"
-        fields: dict[str, ir.Var] = {}
-        for field in type_.fields.values():
-            scalar = scalar_type(field.type)
-            if not isinstance(scalar, ir.Bits):
-                raise unsupported(field.declaration.source, f"a header field of type {field.type}")
-            fields[field.name] = ir.Var(f"{unique}.{field.name}", scalar, "packet")
+        wire: list[ir.Var] = []
+        fields = self._header_fields(type_, unique, wire)
         valid = ir.Var(f"{unique}.$valid", ir.BOOL, "packet")
-        width = sum(var.type.width for var in fields.values() if isinstance(var.type, ir.Bits))
+        width = sum(var.type.width for var in wire if isinstance(var.type, ir.Bits))
         if width % 8:
             raise unsupported(
                 type_.declaration.source,
                 f"header {type_} of {width} bits, which are not whole bytes,",
             )
-        header = ir.Header(unique, tuple(fields.values()), valid)
+        header = ir.Header(unique, tuple(wire), valid)
         self._program.headers.append(header)
         return HeaderPlace(header, fields)
+
+    def _header_fields(self, type_: StructType, name: str, wire: list[ir.Var]) -> dict[str, Place]:
+        """The places of a header's fields, whose variables are appended in wire order."""
+        fields: dict[str, Place] = {}
+        for field in type_.fields.values():
+            scalar = scalar_type(field.type)
+            if scalar is not None:
+                bits = scalar if isinstance(scalar, ir.Bits) else ir.Bits(1)
+                var = ir.Var(f"{name}.{field.name}", bits, "packet")
+                wire.append(var)
+                fields[field.name] = var if isinstance(scalar, ir.Bits) else BoolBit(var)
+            elif isinstance(field.type, StructType) and field.type.kind == "struct":
+                inner = self._header_fields(field.type, f"{name}.{field.name}", wire)
+                fields[field.name] = StructPlace(inner)
+            else:
+                raise unsupported(field.declaration.source, f"a header field of type {field.type}")
+        return fields
 
     def _union(self, type_: StructType, name: str, source: Source) -> UnionPlace:
         members: dict[str, HeaderPlace] = {}

@@ -10,18 +10,20 @@ from __future__ import annotations
 from typing import cast
 
 from p4emu.frontend import ast
-from p4emu.frontend.program import ActionCall, CheckedEntry, CheckedKey, CheckedTable
-from p4emu.frontend.source import Source
+from p4emu.frontend.program import (
+    ActionCall,
+    Arguments,
+    BoundArgument,
+    CheckedEntry,
+    CheckedKey,
+    CheckedTable,
+)
 from p4emu.ir import nodes as ir
 from p4emu.lower import externs, fold, shapes
 from p4emu.lower.arguments import Passing
 from p4emu.lower.errors import error, unsupported
-from p4emu.lower.scope import (
-    DirectCounterObject,
-    Frame,
-    LoweredTable,
-    control_plane_name,
-)
+from p4emu.lower.names import control_plane_name, key_name
+from p4emu.lower.scope import DirectCounterObject, Frame, LoweredTable
 from p4emu.lower.statements import Statements
 
 DEFAULT_SIZE = 1024
@@ -100,7 +102,7 @@ class _TableLowering:
             value = fold.cast(value, ir.Bits(1))
         elif isinstance(value.type, ir.Bits) and value.type.signed:
             value = fold.cast(value, ir.Bits(value.type.width))
-        name = control_plane_name("", key_text(element.expression), element.annotations)
+        name = key_name(lowering.checked, element)
         return ir.Key(name, value, cast(ir.MatchKind, key.match_kind))
 
     # --- actions ---
@@ -108,11 +110,12 @@ class _TableLowering:
     def _action(self, call: ActionCall) -> ir.Action:
         """An action of the table: its directionless parameters come from the control plane."""
         lowering, action, activation = self._lowering, call.action, self._frame
+        arguments = _without_control_plane(call.arguments)
         self._indices[action] = len(self._indices)
         frame = Frame(activation, activation.instance, exit=activation.exit, activation=activation)
         params = []
-        for parameter, bound in zip(action.parameters, call.arguments, strict=True):
-            if bound.value is None and bound.parameter.direction == "":
+        for parameter, bound in zip(action.parameters, arguments, strict=True):
+            if bound.parameter.direction == "":
                 type_ = lowering.substituted(bound.parameter.type)
                 scalar = shapes.require_scalar(type_, parameter.source, "an action parameter")
                 name = control_plane_name("", parameter.name, parameter.annotations)
@@ -120,7 +123,7 @@ class _TableLowering:
                 frame.bindings[parameter] = var
                 params.append(var)
         with lowering.nested() as body:
-            copy_outs = lowering.bind(frame, action.parameters, call.arguments, Passing.COPIED)
+            copy_outs = lowering.bind(frame, action.parameters, arguments, Passing.COPIED)
             lowering.inline(frame, action.body.statements, action.name, copy_outs)
         return ir.Action(self._action_name(action), tuple(params), tuple(body))
 
@@ -135,7 +138,7 @@ class _TableLowering:
         default = self._checked.default
         if default is not None:
             if default.action not in self._indices:
-                actions.append(self._action(_without_control_plane(default)))
+                actions.append(self._action(default))
             return self._call(default, actions)
         for index, action in enumerate(actions):
             if action.name == NO_ACTION:
@@ -254,40 +257,15 @@ class _TableLowering:
         return fold.pattern(value.value, width)
 
 
-def _without_control_plane(call: ActionCall) -> ActionCall:
-    """A default action that is not in the action list, as if it were."""
-    arguments = tuple(
-        type(bound)(bound.parameter, None if bound.parameter.direction == "" else bound.value)
-        for bound in call.arguments
+def _without_control_plane(arguments: Arguments) -> Arguments:
+    """The arguments that belong to the action as the table has it, not to one call of it."""
+    return tuple(
+        BoundArgument(bound.parameter, None if bound.parameter.direction == "" else bound.value)
+        for bound in arguments
     )
-    return ActionCall(call.action, arguments)
 
 
 def _is_prefix(mask: int, width: int) -> bool:
     """Whether the mask is ones followed by zeros."""
     zeros = ((1 << width) - 1) ^ mask
     return zeros & (zeros + 1) == 0
-
-
-def key_text(expression: ast.Expression) -> str:
-    """The name of a key without @name: the expression as it is written."""
-    if isinstance(expression, ast.PathExpression):
-        return expression.name
-    if isinstance(expression, ast.MemberExpression):
-        return f"{key_text(expression.base)}.{expression.member}"
-    if isinstance(expression, ast.IndexExpression):
-        return f"{key_text(expression.base)}[{key_text(expression.index)}]"
-    if isinstance(expression, ast.SliceExpression):
-        bounds = f"{key_text(expression.high)}:{key_text(expression.low)}"
-        return f"{key_text(expression.base)}[{bounds}]"
-    if isinstance(expression, ast.IntLiteral):
-        return str(expression.value)
-    if isinstance(expression, ast.CallExpression):
-        callee = expression.callee
-        if isinstance(callee, ast.MemberExpression) and callee.member == "isValid":
-            return f"{key_text(callee.base)}.$valid$"
-    raise _no_name(expression.source)
-
-
-def _no_name(source: Source) -> Exception:
-    return error(source, 'this key needs a name for the control plane: add @name("...")')

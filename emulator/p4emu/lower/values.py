@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from p4emu.ir.nodes import Const, Expr, Header, Read, Var
+from p4emu.ir.nodes import BOOL, Const, Expr, Header, Read, Var
 from p4emu.ir.walk import reads as expr_reads
 from p4emu.lower import fold
 
@@ -30,6 +30,13 @@ class BitRange:
 
 
 @dataclass(eq=False, slots=True)
+class BoolBit:
+    """A `bool` field of a header: a `bit<1>` on the wire."""
+
+    var: Var
+
+
+@dataclass(eq=False, slots=True)
 class StructPlace:
     """A struct, or a tuple whose fields are named "0", "1", ..."""
 
@@ -39,10 +46,13 @@ class StructPlace:
 
 @dataclass(eq=False, slots=True)
 class HeaderPlace:
-    """A header instance; `siblings` are the other members of its header union."""
+    """A header instance; `siblings` are the other members of its header union.
+
+    Fields are places of scalars, or of structs whose fields the header contains.
+    """
 
     header: Header
-    fields: dict[str, Var]
+    fields: dict[str, Place]
     siblings: tuple[Header, ...] = ()
 
 
@@ -69,7 +79,7 @@ class ChosenPlace:
     options: tuple[Place, ...]
 
 
-Place = Var | BitRange | StructPlace | HeaderPlace | UnionPlace | StackPlace | ChosenPlace
+Place = Var | BitRange | BoolBit | StructPlace | HeaderPlace | UnionPlace | StackPlace | ChosenPlace
 
 
 @dataclass(eq=False, slots=True)
@@ -92,13 +102,16 @@ def load(place: Place) -> Value:
     if isinstance(place, Var):
         return Read(place)
     if isinstance(place, HeaderPlace):
-        return Record({name: Read(var) for name, var in place.fields.items()}, load_valid(place))
+        fields = {name: load(inner) for name, inner in place.fields.items()}
+        return Record(fields, Read(place.header.valid))
     if isinstance(place, (StructPlace, UnionPlace)):
         return Record({name: load(inner) for name, inner in place.fields.items()})
     if isinstance(place, StackPlace):
         return Record({str(i): load(element) for i, element in enumerate(place.elements)})
     if isinstance(place, BitRange):
         return fold.slice_(Read(place.var), place.hi, place.lo)
+    if isinstance(place, BoolBit):
+        return fold.cast(Read(place.var), BOOL)
     return _choose(place.index, [load(option) for option in place.options])
 
 
@@ -148,11 +161,11 @@ def leaves(place: Place) -> frozenset[Var]:
         return place.leaf_set
     if isinstance(place, Var):
         return frozenset((place,))
-    if isinstance(place, BitRange):
+    if isinstance(place, (BitRange, BoolBit)):
         return frozenset((place.var,))
     if isinstance(place, HeaderPlace):
-        siblings = (header.valid for header in place.siblings)
-        return frozenset((*place.fields.values(), place.header.valid, *siblings))
+        valids = (header.valid for header in (place.header, *place.siblings))
+        return frozenset(valids).union(*map(leaves, place.fields.values()))
     if isinstance(place, UnionPlace):
         return frozenset().union(*map(leaves, place.fields.values()))
     if isinstance(place, StackPlace):
