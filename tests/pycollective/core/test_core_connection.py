@@ -154,16 +154,17 @@ def test_ctrl_c_interrupts_waiting(model: ModelSwitch) -> None:
     def interrupt(signum: int, frame: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGALRM, interrupt)
+    before = signal.signal(signal.SIGUSR1, interrupt)
     try:
         with Connection.connect(lone_job(), model.address) as connection:
             handle = connection.barrier()
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            sender = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGUSR1))
             with pytest.raises(KeyboardInterrupt):
+                sender.start()
                 handle.wait(PATIENCE)
+            sender.join()
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGUSR1, before)
 
 
 def test_closing_cancels_what_is_outstanding(model: ModelSwitch) -> None:
