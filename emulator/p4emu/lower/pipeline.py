@@ -52,9 +52,8 @@ def _lower(checked: CheckedProgram) -> ir.Program:
         or package.name != PACKAGE
         or len(construction.arguments) != _BLOCKS
     ):
-        raise unsupported(
-            checked.main.source, f"package `{package}` (only {PACKAGE} of v1model.p4 is)"
-        )
+        what = f"package `{package}` (only {PACKAGE} of v1model.p4 is)"
+        raise unsupported(checked.main.source, what)
 
     program = ir.Program(Path(checked.path).stem, errors=list(checked.errors))
     allocator = Allocator(program)

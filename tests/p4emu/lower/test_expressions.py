@@ -138,6 +138,20 @@ def test_headers_are_equal_when_both_are_invalid_or_all_fields_are_equal(
         assert f"(hdr.a.{name} == hdr.b.{name})" in line.replace("((", "(")
 
 
+def test_structs_and_bools_in_headers_are_fields_of_the_header(rig: Rig) -> None:
+    top = """
+        struct inner_t { bit<7> id; bool on; }
+        header outer_t { inner_t inner; bit<8> z; }
+    """
+    lines = rig.ingress("outer_t o; o.inner = {5, m.flag}; m.flag = o.inner.on;", top=top)
+    assert lines == [
+        "o.setInvalid",
+        "o.inner.id = 7w5",
+        "o.inner.on = (bit<1>)meta.flag",
+        "meta.flag = (bool)o.inner.on",
+    ]
+
+
 def test_a_local_header_starts_invalid(rig: Rig) -> None:
     assert rig.ingress("h_t local; local.x = 1; hdr.a = local;")[:2] == [
         "local.setInvalid",

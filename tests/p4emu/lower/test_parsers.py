@@ -215,6 +215,25 @@ def test_a_stack_element_is_chosen_at_run_time(rig: Rig) -> None:
     ]
 
 
+def test_an_error_in_a_variable_is_checked_against_each(rig: Rig) -> None:
+    lines = parser(
+        rig,
+        """
+        state start {
+            error e = m.flag ? error.BadTag : error.NoError;
+            verify(m.x == 0, e);
+            transition accept;
+        }
+        """,
+    )
+    assert lines[1:4] == [
+        "  e = (meta.flag ? 32w7 : 32w0)",
+        "  tmp = !(meta.x == 8w0)",
+        "  verify (!tmp || (e != 32w0)), error 0",
+    ]
+    assert lines[-2] == "  verify (!tmp || (e != 32w7)), error 7"
+
+
 @pytest.mark.parametrize(
     ("statements", "message"),
     [

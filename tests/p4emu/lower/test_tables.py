@@ -156,6 +156,19 @@ def test_entries_of_every_match_kind(rig: Rig) -> None:
     )
 
 
+def test_a_key_is_named_by_its_text_or_annotation(rig: Rig) -> None:
+    local = """
+        table t {
+            key = { m.x + 1: exact @name("sum"); m.y & m.x: exact; hdr.a.z[7:0]: exact; }
+            actions = { NoAction; }
+        }
+    """
+    (table,) = rig.program("t.apply();", local=local).tables
+    assert [key.name for key in table.keys] == ["sum", "m.y & m.x", "hdr.a.z[7:0]"]
+    with pytest.raises(CompileError, match=r"this key needs a name .*@name"):
+        rig.program("t.apply();", local=local.replace('@name("sum")', ""))
+
+
 def test_priorities_that_are_written_out(rig: Rig) -> None:
     local = """
         action a() { }
