@@ -51,9 +51,7 @@ def write_register(target: Target, kind: int, message: Any) -> None:
     index = _index(message, what, target.switch.register_size(register.name))
     found = message.data.WhichOneof("data")
     if found != "bitstring":
-        raise SwitchError(
-            "INVALID_ARGUMENT", f"{what} holds bit strings, got {found or 'no data'}"
-        )
+        raise SwitchError("INVALID_ARGUMENT", f"{what} holds bit strings, got {found or 'no data'}")
     value = (decode_signed if register.signed else decode)(
         message.data.bitstring, register.width, what
     )

@@ -25,9 +25,7 @@ def write_replication(target: Target, kind: int, message: Any) -> None:
     entry = message.multicast_group_entry
     group = entry.multicast_group_id
     if not 0 < group <= _MAX_GROUP:
-        raise SwitchError(
-            "INVALID_ARGUMENT", f"multicast group {group} is not in 1..{_MAX_GROUP}"
-        )
+        raise SwitchError("INVALID_ARGUMENT", f"multicast group {group} is not in 1..{_MAX_GROUP}")
     exists = group in target.switch.multicast_groups()
     if kind == p4rt.Update.INSERT and exists:
         raise SwitchError("ALREADY_EXISTS", f"multicast group {group} exists; MODIFY changes it")

@@ -2,7 +2,7 @@
 
 `Schema` answers with small records (`TableInfo`, `ActionInfo`, ...) that hold what encoding and
 decoding need, and says which objects there are when an id is unknown. It also tells whether a
-client's P4Info describes a given program (`check_describes`). It reads messages and never makes any.
+client's P4Info describes a given program (`check_describes`). It reads messages and makes none.
 """
 
 from __future__ import annotations

@@ -37,16 +37,17 @@ def write_table_entry(target: Target, kind: int, message: Any) -> None:
         return
     action, params = decode_action(target.schema, table, message, default=False)
     entry = TableEntry(keys, action, params, priority)
-    if message.HasField("counter_data") and table.counter is None:
-        raise SwitchError("INVALID_ARGUMENT", f"table {table.name} has no direct counter to set")
+    counts = None
+    if message.HasField("counter_data"):
+        _require_counter(table)
+        counts = decode_counts(message.counter_data)
     if kind == p4rt.Update.INSERT:
         target.switch.insert(table.name, entry)
     else:
         target.switch.modify(table.name, entry)
     target.notes[note] = (message.controller_metadata, message.metadata)
-    if message.HasField("counter_data"):
-        value = decode_counts(message.counter_data)
-        target.switch.write_direct_counter(table.name, keys, priority, value)
+    if counts is not None:
+        target.switch.write_direct_counter(table.name, keys, priority, counts)
 
 
 def read_table_entries(target: Target, message: Any) -> Iterator[Any]:

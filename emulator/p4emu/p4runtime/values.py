@@ -1,8 +1,8 @@
 """Integers as P4Runtime's byte strings and back (P4Runtime Specification, section 8.4).
 
-A value is sent as the shortest big-endian string that holds it, at least one byte; `int<W>` in two's
-complement. Longer strings are understood, values that do not fit are refused. Nothing here knows
-what the values are for; `what` names them in messages.
+A value is sent as the shortest big-endian string that holds it, at least one byte; `int<W>` in
+two's complement. Longer strings are understood, values that do not fit are refused. Nothing here
+knows what the values are for; `what` names them in messages.
 """
 
 from __future__ import annotations
