@@ -17,6 +17,7 @@ from p4.config.v1 import p4info_pb2
 from p4emu.frontend import ast
 from p4emu.frontend.program import (
     ActionCall,
+    BlockApply,
     CheckedProgram,
     CheckedTable,
     Construction,
@@ -74,7 +75,7 @@ class _Objects:
 
     tables: list[tuple[str, ast.TableDeclaration, _Block]] = field(default_factory=list)
     actions: dict[str, tuple[ast.ActionDeclaration, bool]] = field(default_factory=dict)
-    externs: list[tuple[str, ast.Instantiation, _Block]] = field(default_factory=list)
+    externs: list[tuple[str, ast.Instantiation, _Block | None]] = field(default_factory=list)
     value_sets: list[tuple[str, ast.ValueSetDeclaration, _Block]] = field(default_factory=list)
     digests: dict[str, Any] = field(default_factory=dict)
     headers: list[ast.StructDeclaration] = field(default_factory=list)
@@ -101,6 +102,10 @@ class _Generator:
             for block in self._top_blocks(checked.main):
                 self._collect(block)
         for d in checked.program.declarations:
+            if isinstance(d, ast.Instantiation) and isinstance(
+                checked.construction(d).type, ExternType
+            ):
+                self._objects.externs.append((full_name("", d.name, d.annotations), d, None))
             if isinstance(d, ast.StructDeclaration) and find(d.annotations, "controller_header"):
                 self._objects.headers.append(d)
                 self._symbols.add(PREFIX.CONTROLLER_HEADER, d.name, d.annotations)
@@ -165,35 +170,45 @@ class _Generator:
             self._collect_uses(block)
 
     def _collect_uses(self, block: _Block) -> None:
-        """Actions that tables or the body use, and digests."""
+        """Actions that tables or the body use, digests, and controls applied by their type."""
+        checked = self._checked
         declaration = block.declaration
         assert isinstance(declaration, ast.ControlDeclaration)
         for local in declaration.locals:
             if isinstance(local, ast.TableDeclaration) and local in self._applied:
-                table = self._checked.table(local)
+                table = checked.table(local)
                 for call in (*table.actions, *([table.default] if table.default else ())):
                     self._use(block, call.action, direct=False)
                 if table.default is None:
-                    for d in self._checked.program.declarations:
+                    for d in checked.program.declarations:
                         if isinstance(d, ast.ActionDeclaration) and d.name == "NoAction":
                             self._use(block, d, direct=False)
-        bodies: list[Any] = [declaration.body]
         for node in _walk(declaration.body):
-            if isinstance(node, ast.CallExpression):
-                called = self._checked.call(node)
-                if isinstance(called, ActionCall):
-                    self._use(block, called.action, direct=True)
-        bodies += [a.body for a in declaration.locals if isinstance(a, ast.ActionDeclaration)]
-        for body in bodies:
-            for node in _walk(body):
-                if isinstance(node, ast.CallExpression):
-                    called = self._checked.call(node)
-                    if isinstance(called, ExternFunctionCall) and called.function.name == "digest":
-                        type_ = called.type_arguments[0]
-                        name = (
-                            getattr(type_, "name", None) or f"digest_{len(self._objects.digests)}"
-                        )
-                        self._objects.digests.setdefault(name, type_)
+            if not isinstance(node, ast.CallExpression):
+                continue
+            called = checked.call(node)
+            if isinstance(called, ActionCall):
+                self._use(block, called.action, direct=True)
+            elif isinstance(called, ExternFunctionCall):
+                self._extern_function(called)
+            elif isinstance(called, BlockApply) and called.instance is None:
+                inner: Any = called.type.declaration
+                self._collect(_Block(inner, f"{block.path}.{inner.name}", {}, block))
+        for action in declaration.locals:
+            if isinstance(action, ast.ActionDeclaration):
+                for node in _walk(action.body):
+                    if isinstance(node, ast.CallExpression):
+                        called = checked.call(node)
+                        if isinstance(called, ExternFunctionCall):
+                            self._extern_function(called)
+
+    def _extern_function(self, call: ExternFunctionCall) -> None:
+        # p4c has the message from its first look at a call on, whatever is called.
+        self._info.type_info.SetInParent()
+        if call.function.name == "digest":
+            type_ = call.type_arguments[0]
+            name = getattr(type_, "name", None) or f"digest_{len(self._objects.digests)}"
+            self._objects.digests.setdefault(name, type_)
 
     def _use(self, block: _Block, action: ast.ActionDeclaration, *, direct: bool) -> None:
         name = self._action_name(block, action)
@@ -248,14 +263,12 @@ class _Generator:
         package = self._info.pkg_info
         made = self._checked.construction(main).type
         package.arch = "v1model" if str(made).startswith("V1Switch") else str(made)
-        known = find(main.annotations, "pkginfo")
-        for pair in known.pairs if known else ():
-            if isinstance(pair.value, ast.StringLiteral) and pair.name in _PACKAGE_FIELDS:
-                setattr(package, pair.name, pair.value.value)
-        platform = find(main.annotations, "platform_property")
-        for pair in platform.pairs if platform else ():
-            if isinstance(pair.value, ast.IntLiteral) and pair.name in _PLATFORM_FIELDS:
-                setattr(package.platform_properties, pair.name, pair.value.value)
+        for name, value in _pairs(find(main.annotations, "pkginfo")):
+            if isinstance(value, str) and name in _PACKAGE_FIELDS:
+                setattr(package, name, value)
+        for name, value in _pairs(find(main.annotations, "platform_property")):
+            if isinstance(value, int) and name in _PLATFORM_FIELDS:
+                setattr(package.platform_properties, name, value)
         rest = tuple(a for a in main.annotations if a.name not in ("pkginfo", "platform_property"))
         annotate(package, rest)
 
@@ -373,13 +386,13 @@ class _Generator:
         elif isinstance(prop.value, ast.PathExpression):
             instance = self._checked.declaration(prop.value)
             assert isinstance(instance, ast.Instantiation)
-            name = full_name(block.path, instance.name, instance.annotations)
+            name = self._instance_name(block, instance)
         else:
             return
         message.implementation_id = self._symbols.id(PREFIX.ACTION_PROFILE, name)
 
     def _profile(
-        self, name: str, made: Construction, annotations: ast.Annotations, block: _Block
+        self, name: str, made: Construction, annotations: ast.Annotations, block: _Block | None
     ) -> None:
         message = self._info.action_profiles.add()
         skip = ("max_group_size", "selector_size_semantics", "max_member_weight")
@@ -408,12 +421,16 @@ class _Generator:
         if isinstance(prop.value, ast.PathExpression):
             instance = self._checked.declaration(prop.value)
             if isinstance(instance, ast.Instantiation):
-                return full_name(block.path, instance.name, instance.annotations)
+                return self._instance_name(block, instance)
         return full_name("", "implementation", prop.annotations)
+
+    def _instance_name(self, block: _Block, instance: ast.Instantiation) -> str:
+        local = instance in block.declaration.locals
+        return full_name(block.path if local else "", instance.name, instance.annotations)
 
     def _direct_resource(self, table: Any, instance: ast.Instantiation, block: _Block) -> None:
         made = self._checked.construction(instance)
-        name = full_name(block.path, instance.name, instance.annotations)
+        name = self._instance_name(block, instance)
         if self._extern_name(instance) == "direct_counter":
             message: Any = self._info.direct_counters.add()
             prefix = PREFIX.DIRECT_COUNTER
@@ -434,7 +451,7 @@ class _Generator:
                     unit = {"packets_and_bytes": "both"}.get(unit, unit)
                 message.spec.unit = message.spec.Unit.Value(unit.upper())
 
-    def _extern(self, name: str, instance: ast.Instantiation, block: _Block) -> None:
+    def _extern(self, name: str, instance: ast.Instantiation, block: _Block | None) -> None:
         made = self._checked.construction(instance)
         assert isinstance(made.type, ExternType)
         kind = made.type.name
@@ -530,6 +547,9 @@ _PLATFORM_FIELDS = frozenset(
 )
 
 
+_DIGITS = {16: "#x", 8: "#o", 2: "#b"}
+
+
 def _field_ids(annotations: list[ast.Annotations]) -> list[int]:
     """Ids of the parts of an object: what @id says, else counted from 1 around those."""
     fixed = [annotation_int(a, "id") for a in annotations]
@@ -548,6 +568,21 @@ def _field_ids(annotations: list[ast.Annotations]) -> list[int]:
     return result
 
 
+def _pairs(annotation: ast.Annotation | None) -> Iterator[tuple[str, int | str]]:
+    """What `@a(x=1, y="z")` or `@a[x=1, y="z"]` says."""
+    if annotation is None:
+        return
+    for pair in annotation.pairs:
+        if isinstance(pair.value, ast.IntLiteral | ast.StringLiteral):
+            yield pair.name, pair.value.value
+    tokens = annotation.tokens
+    for name, equals, value in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if equals.text == "=" and value.kind == "STRING_LITERAL":
+            yield name.text, value.text
+        elif equals.text == "=" and value.kind == "INTEGER" and value.text.isdecimal():
+            yield name.text, int(value.text)
+
+
 def _key_name(checked: CheckedProgram, element: ast.KeyElement) -> str:
     annotation = find(element.annotations, "name")
     if annotation is not None and annotation.string is not None:
@@ -563,7 +598,11 @@ def _expression_name(checked: CheckedProgram, e: ast.Expression) -> str:
         base = checked.own_type(e.base)
         member = e.member
         if isinstance(base, StructType) and member in base.fields:
-            member = full_name("", member, base.fields[member].declaration.annotations)
+            annotation = find(base.fields[member].declaration.annotations, "name")
+            if annotation is not None and annotation.string is not None:
+                member = annotation.string
+            if member.startswith("."):
+                return member[1:]
         return f"{_expression_name(checked, e.base)}.{member}"
     if isinstance(e, ast.IndexExpression):
         index = _expression_name(checked, e.index)
@@ -573,9 +612,14 @@ def _expression_name(checked: CheckedProgram, e: ast.Expression) -> str:
         return f"{_expression_name(checked, e.base)}[{high}:{low}]"
     if isinstance(e, ast.BinaryExpression) and e.operator == "&":
         return f"{_expression_name(checked, e.left)} & {_expression_name(checked, e.right)}"
-    if isinstance(e, ast.CallExpression) and isinstance(e.callee, ast.MemberExpression):
-        if e.callee.member == "isValid":
-            return f"{_expression_name(checked, e.callee.base)}.$valid$"
+    if (
+        isinstance(e, ast.CallExpression)
+        and isinstance(e.callee, ast.MemberExpression)
+        and e.callee.member == "isValid"
+    ):
+        return f"{_expression_name(checked, e.callee.base)}.$valid$"
+    if isinstance(e, ast.IntLiteral) and e.base in _DIGITS:
+        return format(e.value, _DIGITS[e.base])
     value = checked.constant(e)
     return str(value) if value is not None else "key"
 

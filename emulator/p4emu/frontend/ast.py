@@ -142,12 +142,16 @@ TypeRef: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntLiteral:
-    """`5` (width None: arbitrary precision), `8w5` or `8s5`; value is as written, not wrapped."""
+    """`5` (width None: arbitrary precision), `8w5` or `8s5`; value is as written, not wrapped.
+
+    `base` is the one it is written in: names of table keys show it.
+    """
 
     source: Source
     value: int
     width: int | None = None
     signed: bool = False
+    base: int = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)

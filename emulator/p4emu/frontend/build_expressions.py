@@ -139,7 +139,7 @@ class ExpressionBuilder:
         except ValueError:  # Python's own limit on decimal digits
             self.diagnostics.error(source, "decimal number too long", "write it in hexadecimal")
             value = 0
-        return ast.IntLiteral(source, value, width, signed)
+        return ast.IntLiteral(source, value, width, signed, base or 10)
 
     def true(self, v: Values) -> ast.BoolLiteral:
         return ast.BoolLiteral(v[0].source, True)
