@@ -164,7 +164,11 @@ class SimulatedJob:
 
         for rank in range(self.world):
             mac_key, ipv4_key = mac_number(mac(rank)), ipv4_number(ipv4(rank))
-            insert("SwitchIngress.admission", (rank + 1, mac_key, ipv4_key, JOB, rank), "SwitchIngress.admit")
+            insert(
+                "SwitchIngress.admission",
+                (rank + 1, mac_key, ipv4_key, JOB, rank),
+                "SwitchIngress.admit",
+            )
             insert(
                 "SwitchEgress.receivers",
                 (JOB, rank + 1),

@@ -159,9 +159,13 @@ def test_ctrl_c_interrupts_waiting(model: ModelSwitch) -> None:
         with Connection.connect(lone_job(), model.address) as connection:
             handle = connection.barrier()
             sender = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGUSR1))
-            with pytest.raises(KeyboardInterrupt):
+
+            def wait() -> None:
                 sender.start()
                 handle.wait(PATIENCE)
+
+            with pytest.raises(KeyboardInterrupt):
+                wait()
             sender.join()
     finally:
         signal.signal(signal.SIGUSR1, before)
