@@ -1,6 +1,6 @@
 """`Switch`: a compiled program with state and ports, addressed by names.
 
-The names are the program's: tables "Ingress.l2", actions "Ingress.forward", registers and counters
+The names are the program's: tables "SwitchIngress.l2", actions "SwitchIngress.forward", registers and counters
 alike. This module turns names into the run time's numbers and integers into its bytes; what happens
 to packets happens in `p4emu._runtime` and in the program's machine code.
 
@@ -167,6 +167,16 @@ class Switch:
             Every frame that leaves, from its Ethernet header on, in the order they leave.
         """
         return self._runtime.process(port, frame)
+
+    def measure(self, frames: Sequence[tuple[int, bytes]], rounds: int = 1) -> float:
+        """Run (port, frame) pairs in order, `rounds` times, and throw away what leaves.
+
+        Returns
+        -------
+        float
+            Seconds. For benchmarks: no Python and no copies between packets.
+        """
+        return self._runtime.measure(list(frames), rounds)
 
     def add_port(
         self, number: int, spec: str, *, pcap: str | None = None, pcap_limit: int = 0
