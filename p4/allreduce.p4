@@ -23,7 +23,7 @@
 #include "include/checksums.p4"
 #include "include/aggregation.p4"
 
-control Ingress(inout headers_t hdr, inout metadata_t meta,
+control SwitchIngress(inout headers_t hdr, inout metadata_t meta,
                 inout standard_metadata_t standard_metadata) {
     counter(INA_JOBS, CounterType.packets_and_bytes) job_packets;
     counter(INA_JOBS, CounterType.packets) job_duplicates;
@@ -216,7 +216,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta,
     }
 }
 
-control Egress(inout headers_t hdr, inout metadata_t meta,
+control SwitchEgress(inout headers_t hdr, inout metadata_t meta,
                inout standard_metadata_t standard_metadata) {
     action drop() {
         mark_to_drop(standard_metadata);
@@ -254,5 +254,5 @@ control Egress(inout headers_t hdr, inout metadata_t meta,
     }
 }
 
-V1Switch(FrameParser(), ChecksumVerification(), Ingress(), Egress(), ChecksumUpdate(),
+V1Switch(FrameParser(), ChecksumVerification(), SwitchIngress(), SwitchEgress(), ChecksumUpdate(),
          FrameDeparser()) main;

@@ -22,7 +22,7 @@ constexpr std::uint32_t kSeed = 20261201;
 
 TableImage image(std::vector<KeyFieldImage> key, std::uint32_t size = 100000) {
   TableImage image;
-  image.name = "t";
+  image.name = std::string("t");
   image.key = std::move(key);
   image.action_data_bytes = {0, 4};
   image.initial = {0, {}};
@@ -32,9 +32,8 @@ TableImage image(std::vector<KeyFieldImage> key, std::uint32_t size = 100000) {
 }
 
 Bytes data_of(std::uint32_t number) {
-  Bytes data(4);
-  std::memcpy(data.data(), &number, 4);
-  return data;
+  return {static_cast<std::uint8_t>(number), static_cast<std::uint8_t>(number >> 8),
+          static_cast<std::uint8_t>(number >> 16), static_cast<std::uint8_t>(number >> 24)};
 }
 
 // The number an entry was given, or nothing for the default action.

@@ -42,7 +42,6 @@ const bit<8> OPCODE_PROBE = 4;
 const bit<8> OPCODE_PROBE_REPLY = 5;
 const bit<8> OPCODE_NACK = 6;
 
-const bit<8> REDUCE_SUM = 0;
 const bit<8> REDUCE_COPY = 6;
 
 const bit<8> FLAG_RETRANSMIT = 0x01;

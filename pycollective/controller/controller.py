@@ -108,8 +108,8 @@ class Controller:
     # --- jobs ------------------------------------------------------------------------------------
 
     def jobs(self) -> dict[int, Mapping[str, int]]:
-        """The jobs on the switch: number to the parameters of `Ingress.set_job`."""
-        entries = self._client.read([self._schema.exact_entry("Ingress.jobs", {})])
+        """The jobs on the switch: number to the parameters of `SwitchIngress.set_job`."""
+        entries = self._client.read([self._schema.exact_entry("SwitchIngress.jobs", {})])
         return {
             self._schema.exact_values(e.table_entry)["hdr.ina.job"]: self._schema.params(
                 e.table_entry
@@ -216,7 +216,7 @@ class Controller:
             ipv4 = int.from_bytes(ipv4_bytes(worker.ipv4), "big")
             entities.append(
                 entry(
-                    "Ingress.admission",
+                    "SwitchIngress.admission",
                     {
                         "standard_metadata.ingress_port": worker.port,
                         "hdr.ethernet.src": mac,
@@ -224,30 +224,30 @@ class Controller:
                         "hdr.ina.job": number,
                         "hdr.ina.rank": rank,
                     },
-                    "Ingress.admit",
+                    "SwitchIngress.admit",
                 )
             )
             entities.append(
                 entry(
-                    "Egress.receivers",
+                    "SwitchEgress.receivers",
                     {"hdr.ina.job": number, "standard_metadata.egress_rid": rank + 1},
-                    "Egress.set_receiver",
+                    "SwitchEgress.set_receiver",
                     {"mac": mac, "ip": ipv4, "rank": rank},
                 )
             )
             entities.append(
                 entry(
-                    "Ingress.l2",
+                    "SwitchIngress.l2",
                     {"hdr.ethernet.dst": mac},
-                    "Ingress.forward",
+                    "SwitchIngress.forward",
                     {"port": worker.port},
                 )
             )
         entities.append(
             entry(
-                "Ingress.jobs",
+                "SwitchIngress.jobs",
                 {"hdr.ina.job": number},
-                "Ingress.set_job",
+                "SwitchIngress.set_job",
                 {
                     "epoch": job.epoch,
                     "slot_base": job.slot_base,
@@ -270,7 +270,7 @@ class Controller:
         """What the switch has counted for a job number since its program was loaded."""
         names = ("packets", "duplicates", "stale", "rejected", "completions")
         cells = self._client.read(
-            [self._schema.counter_cell(f"Ingress.job_{name}", job) for name in names]
+            [self._schema.counter_cell(f"SwitchIngress.job_{name}", job) for name in names]
         )
         data = [cell.counter_entry.data for cell in cells]
         counts = dict(zip(names, (int(d.packet_count) for d in data), strict=True))

@@ -85,16 +85,21 @@ class Rig:
         self.switch.set_multicast_group(job, [(first_port + r, r + 1) for r in range(world)])
         for rank in range(world):
             keys = (first_port + rank, _mac_int(mac(job, rank)), _ip_int(ip(job, rank)), job, rank)
-            self.entry("Ingress.admission", keys, "Ingress.admit")
+            self.entry("SwitchIngress.admission", keys, "SwitchIngress.admit")
             self.entry(
-                "Egress.receivers",
+                "SwitchEgress.receivers",
                 (job, rank + 1),
-                "Egress.set_receiver",
+                "SwitchEgress.set_receiver",
                 mac=_mac_int(mac(job, rank)),
                 ip=_ip_int(ip(job, rank)),
                 rank=rank,
             )
-        self.entry("Ingress.jobs", (job,), "Ingress.set_job", **self._job(world, job, base, limit))
+        self.entry(
+            "SwitchIngress.jobs",
+            (job,),
+            "SwitchIngress.set_job",
+            **self._job(world, job, base, limit),
+        )
 
     def _job(self, world: int, job: int, base: int, limit: int) -> dict[str, int]:
         return {
@@ -111,9 +116,9 @@ class Rig:
         """The controller gives the job a new epoch on the same slots."""
         self.epoch[job] = epoch
         self.switch.modify(
-            "Ingress.jobs",
+            "SwitchIngress.jobs",
             p4emu.TableEntry(
-                (p4emu.Match(job),), "Ingress.set_job", self._job(world, job, 0, SLOTS)
+                (p4emu.Match(job),), "SwitchIngress.set_job", self._job(world, job, 0, SLOTS)
             ),
         )
 
@@ -167,7 +172,7 @@ class Rig:
         return [Out(p, Ether(data)) for p, data in self.switch.process(port, raw)]
 
     def count(self, counter: str, index: int = 1) -> int:
-        return self.switch.read_counter(f"Ingress.{counter}", index).packets
+        return self.switch.read_counter(f"SwitchIngress.{counter}", index).packets
 
 
 def _mac_int(text: str) -> int:

@@ -71,7 +71,7 @@ def test_both_spellings_of_a_zero_checksum_are_accepted(rig: Rig) -> None:
     assert rig.count("job_duplicates") == 1
 
 
-@pytest.mark.parametrize("length", [36, 100, 0])
+@pytest.mark.parametrize("length", [36, 99, 101, 0])
 def test_a_length_that_is_not_the_frames_is_malformed(rig: Rig, length: int) -> None:
     frame = rig.frame(0, [1])
     frame[UDP].len = length
@@ -94,13 +94,15 @@ def other_traffic() -> list[Ether]:
 
 @pytest.mark.parametrize("frame", other_traffic(), ids=lambda f: f.summary())
 def test_other_traffic_is_forwarded_unchanged(rig: Rig, frame: Ether) -> None:
-    rig.entry("Ingress.l2", (int(mac(1, 1).replace(":", ""), 16),), "Ingress.forward", port=2)
+    rig.entry(
+        "SwitchIngress.l2", (int(mac(1, 1).replace(":", ""), 16),), "SwitchIngress.forward", port=2
+    )
     raw = bytes(frame)
     assert rig.switch.process(1, raw) == [(2, raw)]
 
 
 def test_fragments_to_the_ina_port_are_forwarded_as_other_traffic(rig: Rig) -> None:
-    rig.entry("Ingress.l2", (0x02504300FFFE,), "Ingress.forward", port=3)
+    rig.entry("SwitchIngress.l2", (0x02504300FFFE,), "SwitchIngress.forward", port=3)
     frame = rig.frame(0, [1])
     frame.dst = "02:50:43:00:ff:fe"
     frame[IP].flags = "MF"
@@ -115,7 +117,7 @@ def test_an_unknown_destination_is_dropped(rig: Rig) -> None:
 
 def test_flooding_spares_the_port_the_frame_came_from(rig: Rig) -> None:
     rig.switch.set_multicast_group(99, [(1, 1), (2, 2), (3, 3)])
-    rig.entry("Ingress.l2", (0xFFFFFFFFFFFF,), "Ingress.flood", group=99)
+    rig.entry("SwitchIngress.l2", (0xFFFFFFFFFFFF,), "SwitchIngress.flood", group=99)
     raw = bytes(Ether(dst="ff:ff:ff:ff:ff:ff", src=mac(1, 0)) / ARP())
     assert sorted(rig.switch.process(2, raw)) == [(1, raw), (3, raw)]
 
