@@ -15,18 +15,22 @@ from p4emu.ir.nodes import (
     Apply,
     Assign,
     AssignSlice,
+    Binary,
     Block,
     Count,
     Emit,
+    Expr,
     Hash,
     If,
     Leave,
+    Lookahead,
     RegisterRead,
     RegisterWrite,
     SetValid,
     Stmt,
     Switch,
 )
+from p4emu.ir.walk import children
 from p4emu.jit import abi
 from p4emu.jit.errors import CodegenError, UnsupportedNodeError
 from p4emu.jit.expressions import ExpressionEmitter, constant
@@ -107,6 +111,16 @@ class StatementEmitter:
     def _if(self, stmt: If) -> None:
         frame = self._frame
         condition = self._expressions.value(stmt.condition)
+        if is_selectable(stmt):
+            # A branch an assignment would cut straight-line code to pieces: lanes that are not in
+            # one basic block are not vectorised, and folding hundreds of branches takes seconds.
+            for body, chosen in ((stmt.then, True), (stmt.otherwise, False)):
+                for assign in body:
+                    assert isinstance(assign, Assign)
+                    value, old = self._expressions.value(assign.value), frame.read(assign.target)
+                    sides = (value, old) if chosen else (old, value)
+                    frame.write(assign.target, frame.builder.select(condition, *sides))
+            return
         then, end = frame.block("then"), frame.block("endif")
         otherwise = frame.block("else") if stmt.otherwise else end
         frame.builder.cbranch(condition, then, otherwise)
@@ -204,3 +218,37 @@ class StatementEmitter:
         bump(frame, frame.offset(base, offset))
         frame.go(end)
         frame.start(end)
+
+
+# An `If` becomes selects when that costs about as much as a branch.
+_SELECTABLE_ASSIGNMENTS = 2
+_SELECTABLE_NODES = 8
+_SELECTABLE_WIDTH = 64
+
+
+def is_selectable(stmt: If) -> bool:
+    """Whether both sides are a few assignments of cheap scalars, which can always be computed."""
+    body = (*stmt.then, *stmt.otherwise)
+    return len(body) <= _SELECTABLE_ASSIGNMENTS and all(
+        isinstance(inner, Assign)
+        and width_of(inner.target.type) <= _SELECTABLE_WIDTH
+        and _is_cheap(inner.value)
+        for inner in body
+    )
+
+
+def _is_cheap(expr: Expr) -> bool:
+    """Few nodes, none of which can fail (lookahead) or is slow (division)."""
+    nodes, stack = 0, [expr]
+    while stack:
+        node = stack.pop()
+        nodes += 1
+        if (
+            nodes > _SELECTABLE_NODES
+            or isinstance(node, Lookahead)
+            or (isinstance(node, Binary) and node.op in ("/", "%"))
+            or width_of(node.type) > _SELECTABLE_WIDTH
+        ):
+            return False
+        stack += children(node)
+    return True

@@ -18,6 +18,7 @@ from p4emu.ir.nodes import (
     Const,
     Count,
     Counter,
+    If,
     Key,
     Leave,
     Program,
@@ -287,3 +288,19 @@ def test_leave_jumps_out_of_the_named_block() -> None:
     rig = Rig(program(variables=[count], ingress=[Block("outer", (more, inner, more)), more, more]))
     rig.ingress()
     assert rig.get(count) == 4
+
+
+@pytest.mark.parametrize("choice", [0, 1])
+def test_short_branches_are_selects_and_keep_their_order(choice: int) -> None:
+    """Assignments see those before them, and only those of the side that is taken."""
+    flag = packet_var("meta.flag", BOOL)
+    a, b = packet_var("meta.a", BYTE), packet_var("meta.b", BYTE)
+    body = [
+        If(Read(flag), (Assign(a, Read(b)), Assign(b, Read(a)))),
+        If(Read(flag), (Assign(flag, Const(0, BOOL)),), (Assign(b, Read(a)),)),
+        If(Read(flag), (Assign(a, Const(77, BYTE)),)),
+    ]
+    rig = Rig(program(variables=[flag, a, b], ingress=body))
+    assert "br i1" not in rig.compiled.native.llvm_ir()
+    rig.ingress(values={flag: choice, a: 1, b: 2})
+    assert (rig.get(a), rig.get(b)) == ((2, 2) if choice else (1, 1))
