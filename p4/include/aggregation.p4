@@ -57,7 +57,7 @@ control Aggregation(inout headers_t hdr, in job_t job, out Outcome outcome) {
             bool first = copy || newer;
             bit<32> keep = (data && first && !repeat) ? 32w0 : 32w0xffffffff;
             bit<32> add = (data && !repeat) ? 32w0xffffffff : 32w0;
-            bit<32> overflow = 0;
+            bool overflow = false;
             if (copy && !data) {
                 // The accumulators hold the root's values, now or later; the result carries them.
                 hdr.lanes.setValid();
@@ -70,7 +70,7 @@ control Aggregation(inout headers_t hdr, in job_t job, out Outcome outcome) {
             fingerprint.apply(row, newer, hdr.ina.fingerprint, differs);
             exponent.apply(row, newer, hdr.ina.exponent);
             bit<8> raised = hdr.ina.flags & FLAG_SPECIAL;
-            if (overflow[31:31] == 1) {
+            if (overflow) {
                 raised = raised | FLAG_OVERFLOW;
             }
             if (differs) {

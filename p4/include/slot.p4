@@ -91,7 +91,7 @@ control SlotFlags(in bit<32> row, in bool newer, inout bit<8> flags) {
 //   keep 1, add 0   read         repeats, and COPY without data
 // The sign bit of `overflow` is set, and never cleared, when the signed sum leaves 32 bits.
 control Lane(in bit<32> row, in bit<32> keep, in bit<32> add, inout bit<32> value,
-             inout bit<32> overflow) {
+             inout bool overflow) {
     register<bit<32>>(INA_ROWS) accumulators;
 
     apply {
@@ -100,7 +100,10 @@ control Lane(in bit<32> row, in bit<32> keep, in bit<32> add, inout bit<32> valu
         bit<32> left = stored & keep;
         bit<32> right = value & add;
         value = left + right;
-        overflow = overflow | ((left ^ value) & (right ^ value));
+        bit<32> wrapped = (left ^ value) & (right ^ value);
+        if (wrapped[31:31] == 1) {
+            overflow = true;
+        }
         accumulators.write(row, value);
     }
 }

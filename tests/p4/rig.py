@@ -79,13 +79,17 @@ class Rig:
         base: int = 0,
         limit: int = SLOTS,
         epoch: int = 7,
+        admission: bool = True,
     ) -> None:
+        """`admission=False` for a program that has no such table any more."""
         self.first_port[job] = first_port
         self.epoch[job] = epoch
         self.switch.set_multicast_group(job, [(first_port + r, r + 1) for r in range(world)])
         for rank in range(world):
-            keys = (first_port + rank, _mac_int(mac(job, rank)), _ip_int(ip(job, rank)), job, rank)
-            self.entry("SwitchIngress.admission", keys, "SwitchIngress.admit")
+            if admission:
+                address = (_mac_int(mac(job, rank)), _ip_int(ip(job, rank)))
+                keys = (first_port + rank, *address, job, rank)
+                self.entry("SwitchIngress.admission", keys, "SwitchIngress.admit")
             self.entry(
                 "SwitchEgress.receivers",
                 (job, rank + 1),

@@ -36,9 +36,9 @@ def test_a_lane_that_adds_one_more_is_off_by_the_number_of_ranks(
 def test_without_the_admission_table_a_strangers_packets_count(
     tmp_path: Path, program: p4emu.Program
 ) -> None:
-    def sum_with_a_stranger(program: p4emu.Program) -> tuple[int, int, int]:
+    def sum_with_a_stranger(program: p4emu.Program, admission: bool) -> tuple[int, int, int]:
         rig = Rig(program)
-        rig.add_job(1, world=2)
+        rig.add_job(1, world=2, admission=admission)
         stranger = rig.frame(1, [1000], source_mac="02:00:00:00:00:99")
         rig.inject(9, bytes(stranger))
         rig.send(0, [1])
@@ -47,11 +47,11 @@ def test_without_the_admission_table_a_strangers_packets_count(
         assert again.lanes is not None
         return again.lanes[0], rig.count("job_packets"), rig.count("job_rejected")
 
-    assert sum_with_a_stranger(program) == (3, 2, 1)
+    assert sum_with_a_stranger(program, True) == (3, 2, 1)
     open_door = mutated(
         tmp_path, "allreduce.p4", "} else if (admission.apply().miss) {", "} else if (false) {"
     )
-    assert sum_with_a_stranger(open_door) == (1001, 2, 0)
+    assert sum_with_a_stranger(open_door, False) == (1001, 2, 0)
 
 
 def test_every_register_is_read_once_and_written_once_in_the_program(
