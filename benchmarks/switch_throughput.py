@@ -16,10 +16,11 @@ import statistics
 import time
 from pathlib import Path
 
-import p4emu
-from pycollective import _core
 from rich.console import Console
 from rich.table import Table
+
+import p4emu
+from pycollective import _core
 
 SOURCE = Path(__file__).resolve().parents[1] / "p4" / "allreduce.p4"
 SLOTS = 512

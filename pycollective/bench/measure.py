@@ -67,10 +67,13 @@ class GlooContestant:
     """
 
     def __init__(self, plan: Plan, rank: int, world_size: int, init_method: str) -> None:
+        import torch
         import torch.distributed as dist
 
         self._plan = plan
         self._rank = rank
+        # As torchrun does: with threads for every core in every rank, gloo gets in its own way.
+        torch.set_num_threads(1)
         dist.init_process_group("gloo", init_method=init_method, rank=rank, world_size=world_size)
 
     def prepare(self, source: Array, target: Array) -> Callable[[], object]:

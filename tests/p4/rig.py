@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pycollective.contrib.scapy import INA, INALanes
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet
 
 import p4emu
+from pycollective.contrib.scapy import INA, INALanes
 
 SOURCE = Path(__file__).resolve().parents[2] / "p4" / "allreduce.p4"
 LANES = 16

@@ -34,7 +34,7 @@ from p4emu.ir.walk import children
 from p4emu.jit import abi
 from p4emu.jit.errors import CodegenError, UnsupportedNodeError
 from p4emu.jit.expressions import ExpressionEmitter, constant
-from p4emu.jit.frame import I64, Frame
+from p4emu.jit.frame import I1, I64, Frame
 from p4emu.jit.hashes import emit_hash
 from p4emu.jit.layout import header_bytes, width_of
 from p4emu.jit.tables import bump, emit_apply
@@ -117,9 +117,11 @@ class StatementEmitter:
             for body, chosen in ((stmt.then, True), (stmt.otherwise, False)):
                 for assign in body:
                     assert isinstance(assign, Assign)
-                    value, old = self._expressions.value(assign.value), frame.read(assign.target)
-                    sides = (value, old) if chosen else (old, value)
-                    frame.write(assign.target, frame.builder.select(condition, *sides))
+                    value = self._expressions.value(assign.value)
+                    frame.write(
+                        assign.target,
+                        self._choose(condition, chosen, value, frame.read(assign.target)),
+                    )
             return
         then, end = frame.block("then"), frame.block("endif")
         otherwise = frame.block("else") if stmt.otherwise else end
@@ -130,6 +132,16 @@ class StatementEmitter:
                 self.body(body)
                 frame.go(end)
         frame.start(end)
+
+    def _choose(self, condition: Any, chosen: bool, value: Any, old: Any) -> Any:
+        """`value` where `condition` is `chosen`, else `old`."""
+        builder = self._frame.builder
+        if chosen and old.type == I1 and isinstance(value, ll.Constant) and value.constant:
+            # A flag that is raised here and there. LLVM takes quadratic time over a chain of such
+            # selects and linear time over the same chain of ors.
+            return builder.or_(condition, old)
+        sides = (value, old) if chosen else (old, value)
+        return builder.select(condition, *sides)
 
     def _switch(self, stmt: Switch) -> None:
         frame = self._frame

@@ -208,17 +208,23 @@ class ParserLowering(Blocks):
             type_ = self.substituted(call.type_arguments[0])
             self.emit(Advance(Const(self._width(type_, source), _COUNT)))
             return
-        if isinstance(target, ast.MemberExpression) and target.member == "next":
-            stack_type = self.checked.own_type(target.base)
-            if isinstance(stack_type, StackType):
-                stack = self.place(target.base)
-                if not isinstance(stack, StackPlace):
-                    raise unsupported(target.source, "a stack inside of a stack element")
-                self._extract_header(self._next(stack), source)
-                one = fold.binary("+", Read(stack.next_index), Const(1, _COUNT))
-                self.emit(Assign(stack.next_index, one))
-                return
         self._extract_header(self.place(target), source)
+        stack = self._advanced_stack(target)
+        if stack is not None:
+            one = fold.binary("+", Read(stack.next_index), Const(1, _COUNT))
+            self.emit(Assign(stack.next_index, one))
+
+    def _advanced_stack(self, target: ast.Expression) -> StackPlace | None:
+        """The stack whose next element (or a member of it, if that is a union) is extracted."""
+        while isinstance(target, ast.MemberExpression):
+            base = target.base
+            if target.member == "next" and isinstance(self.checked.own_type(base), StackType):
+                stack = self.place(base)
+                if not isinstance(stack, StackPlace):
+                    raise unsupported(base.source, "a stack that is part of a stack element")
+                return stack
+            target = base
+        return None
 
     def _extract_header(self, place: Place, source: Source) -> None:
         if isinstance(place, ChosenPlace):

@@ -198,9 +198,13 @@ class _TableLowering:
     def _priorities(self) -> list[int]:
         """Larger wins. Entries without a priority of their own follow the entry before them."""
         entries = self._checked.entries
-        count = len(entries)
+        annotated = [_annotated_priority(entry.entry) for entry in entries]
+        if any(priority is not None for priority in annotated):
+            # BMv2's annotation, of which the smallest wins; the others have their position.
+            numbers = [number if p is None else p for number, p in enumerate(annotated, start=1)]
+            return [max(numbers) + 1 - priority for priority in numbers]
         if not any(entry.entry.priority is not None for entry in entries):
-            return list(range(count, 0, -1))
+            return list(range(len(entries), 0, -1))
         largest_wins = self._property("largest_priority_wins", 1) != 0
         delta = self._property("priority_delta", 1)
         written: list[int] = []
@@ -263,6 +267,16 @@ def _without_control_plane(arguments: Arguments) -> Arguments:
         BoundArgument(bound.parameter, None if bound.parameter.direction == "" else bound.value)
         for bound in arguments
     )
+
+
+def _annotated_priority(entry: ast.Entry) -> int | None:
+    """The number in `@priority(number)`."""
+    for annotation in (*entry.annotations, *entry.action.annotations):
+        if annotation.name == "priority":
+            if len(annotation.tokens) != 1 or not annotation.tokens[0].text.isdecimal():
+                raise error(annotation.source, "@priority takes one decimal number")
+            return int(annotation.tokens[0].text)
+    return None
 
 
 def _is_prefix(mask: int, width: int) -> bool:
