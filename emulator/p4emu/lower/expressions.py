@@ -101,7 +101,7 @@ class Expressions(Emitter):
         target = self._conversions.get(expression)
         if target is not None:
             value = load(result) if isinstance(result, PLACES) else result
-            return shapes.convert(value, self.substituted(target))
+            return shapes.convert(value, self.substituted(target), expression.source)
         return result
 
     def value(self, expression: ast.Expression) -> Value:
@@ -335,7 +335,8 @@ class Expressions(Emitter):
 
     def _cast(self, expression: ast.CastExpression) -> Value:
         value = self.value(expression.operand)
-        return shapes.convert(value, self.substituted(self.checked.type_of_ref(expression.type)))
+        type_ = self.substituted(self.checked.type_of_ref(expression.type))
+        return shapes.convert(value, type_, expression.source)
 
     # --- aggregates ---
 

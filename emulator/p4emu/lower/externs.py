@@ -146,7 +146,7 @@ def call_method(lowering: Statements, call: ExternMethodCall, source: Source) ->
     method = call.method.name
     if isinstance(receiver, RegisterObject):
         if method == "read":
-            _register_read(lowering, receiver, given)
+            _register_read(lowering, receiver, given, source)
             return None
         index, value = lowering.expr_pair(given["index"], given["value"])
         value = fold.cast(value, receiver.register.type)
@@ -172,7 +172,9 @@ def _index(index: Expr) -> Expr:
     return index
 
 
-def _register_read(lowering: Statements, receiver: RegisterObject, given: _Arguments) -> None:
+def _register_read(
+    lowering: Statements, receiver: RegisterObject, given: _Arguments, source: Source
+) -> None:
     target = lowering.place(given["result"])
     index = _index(lowering.expr(given["index"]))
     register = receiver.register
@@ -181,7 +183,7 @@ def _register_read(lowering: Statements, receiver: RegisterObject, given: _Argum
         return
     element = lowering.local("element", register.type)
     lowering.emit(RegisterRead(register, element, index))
-    lowering.store(target, shapes.convert(Read(element), receiver.element))
+    lowering.store(target, shapes.convert(Read(element), receiver.element, source))
 
 
 def _emit(lowering: Statements, what: Value | Place, source: Source) -> None:

@@ -2,8 +2,8 @@
 
 A subparser's states are copied into the caller's state machine under a prefix: the statement that
 applies it ends the caller's state, its `accept` continues in a new state with the statements behind
-the call, its `reject` is the caller's. Header stacks are indexed by a variable that counts the
-extracted elements.
+the call, its `reject` is the caller's. (Names with a `$` are in no source.) Header stacks are
+indexed by a variable that counts the extracted elements.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ParserLowering(Blocks):
         inside = self._current == names[START]
         if inside and self.out and any(START in _targets(state) for state in declaration.states):
             # What initialises variables runs once, though a transition leads back to the start.
-            names[START] = f"{START}.again"
+            names[START] = f"{START}.$again"
             inside = False
         if not inside:
             self._finish(Goto(names[START]))
@@ -109,7 +109,7 @@ class ParserLowering(Blocks):
         frame = self.activate(instance)
         copy_outs = self.bind(frame, declaration.parameters, call.arguments, Passing.DIRECT)
         name = f"{self._current}.{_last_part(instance)}"
-        behind = f"{name}.done"
+        behind = f"{name}.$done"
         self._states(frame, declaration, prefix=f"{name}.", accept=behind)
         self._begin(behind)
         self.copy_out(copy_outs)

@@ -245,17 +245,17 @@ def constant_value(constant: Constant, type_: Type, errors: Sequence[str], sourc
     return fold.constant(int(constant), scalar)
 
 
-def convert(value: Value, type_: Type) -> Value:
+def convert(value: Value, type_: Type, source: Source) -> Value:
     """A value as one of `type_`: an implicit conversion or a cast.
 
     Lists become records with the field names of `type_`, structure expressions are put in its
     order. What they leave out (after `...`) must have been filled in with `fill`.
     """
     scalar = scalar_type(type_)
-    if scalar is not None:
-        assert not isinstance(value, Record)
+    if scalar is not None and not isinstance(value, Record):
         return fold.cast(value, scalar)
-    assert isinstance(value, Record)
+    if not isinstance(value, Record) or not has_elements(type_):
+        raise unsupported(source, f"a conversion to {type_} here")
     if value.valid is not None and not value.fields:
         return value  # an invalid header
     names = [name for name, _ in element_types(type_)]

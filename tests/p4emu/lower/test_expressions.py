@@ -165,6 +165,11 @@ def test_an_enum_is_a_number(rig: Rig) -> None:
     assert lines == ["c = 32w1", "meta.flag = (c == 32w0)", "meta.x = 8w9"]
 
 
+def test_a_number_of_arbitrary_precision_exists_at_compile_time_only(rig: Rig) -> None:
+    with pytest.raises(CompileError, match=r"test\.p4:\d+:\d+: error: a conversion to int"):
+        rig.ingress("m.x = (bit<8>)((int)m.y + 1);")
+
+
 def test_what_is_not_supported_is_named_with_its_place(rig: Rig) -> None:
     with pytest.raises(CompileError, match=r"test\.p4:\d+:\d+: error: .*`for` loop.*not supported"):
         rig.ingress("for (bit<8> i = 0; i < 3; i = i + 1) { m.x = i; }")

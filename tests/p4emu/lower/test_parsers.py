@@ -113,11 +113,11 @@ def test_a_subparser_is_spliced_in(rig: Rig) -> None:
         "  extract hdr.b",
         "  select hdr.b.x",
         "    0x0 -> start.sub.again",
-        "    _ -> start.sub.done",
+        "    _ -> start.sub.$done",
         "state start.sub.again",
         "  meta.x = (meta.x + 8w1)",
         "  goto start.sub.start",
-        "state start.sub.done",
+        "state start.sub.$done",
         "  meta.y = 8w1",
         "  goto accept",
     ]
@@ -135,13 +135,13 @@ def test_variables_are_initialised_once_although_start_is_entered_again(rig: Rig
     assert lines == [
         "state start",
         "  n = 8w0",
-        "  goto start.again",
-        "state start.again",
+        "  goto start.$again",
+        "state start.$again",
         "  extract hdr.a",
         "  n = (n + 8w1)",
         "  select n",
         "    0x3 -> accept",
-        "    _ -> start.again",
+        "    _ -> start.$again",
     ]
 
 
@@ -184,6 +184,27 @@ def test_a_union_has_one_valid_member(rig: Rig) -> None:
         "hdr.u.h.setValid",
         "hdr.u.t.setInvalid",
         "meta.flag = (hdr.u.h.$valid || hdr.u.t.$valid)",
+    ]
+
+
+def test_extracting_a_member_of_the_next_union_moves_the_stack_on(rig: Rig) -> None:
+    types = TYPES.replace("u_t u;", "u_t u; u_t[2] us;")
+    text = (
+        "parser P(packet_in packet, out headers_t hdr, inout metadata_t m,\n"
+        "         inout standard_metadata_t standard_metadata) {\n"
+        "state start { packet.extract(hdr.us.next.t); transition accept; } }"
+    )
+    lines = section(rig.program(types=types, parser=text), "parser")
+    assert lines[2:] == [
+        "  switch hdr.us.$next",
+        "    case 0",
+        "      extract hdr.us[0].t",
+        "      hdr.us[0].h.setInvalid",
+        "    case 1",
+        "      extract hdr.us[1].t",
+        "      hdr.us[1].h.setInvalid",
+        "  hdr.us.$next = (hdr.us.$next + 32w1)",
+        "  goto accept",
     ]
 
 

@@ -190,6 +190,24 @@ def test_priorities_that_are_written_out(rig: Rig) -> None:
     assert not table.const_entries
 
 
+def test_priorities_by_annotation_are_smallest_first(rig: Rig) -> None:
+    local = """
+        action a() { }
+        table t {
+            key = { hdr.a.x: ternary; }
+            actions = { a; }
+            const entries = {
+                1 &&& 1: a() @priority(3);
+                2 &&& 2: a();
+                4 &&& 4: a() @priority(1);
+            }
+        }
+    """
+    (table,) = rig.program("t.apply();", local=local).tables
+    first, second, third = (entry.priority for entry in table.entries)
+    assert third > second > first > 0
+
+
 def test_a_direct_counter_belongs_to_its_table(rig: Rig) -> None:
     local = """
         direct_counter(CounterType.bytes) hits;
