@@ -189,8 +189,10 @@ class P4RuntimeClient:
             return ControllerError(
                 f"{who} did not {what} ({code.name}: {error.details()}); check that it still runs"
             )
-        reasons = "; ".join(_update_errors(error)) or error.details() or "no reason given"
-        return SwitchRefusedError(f"{who} refused to {what}: {code.name}: {reasons}", code.name)
+        failures = _update_errors(error) or [(code.name, error.details() or "no reason given")]
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in failures)
+        # A batch as a whole fails with UNKNOWN (section 12.3); its first update says why.
+        return SwitchRefusedError(f"{who} refused to {what}: {reasons}", failures[0][0])
 
     # --- end -------------------------------------------------------------------------------------
 
@@ -218,18 +220,18 @@ def _number(election_id: p4rt.Uint128) -> int:
     return int(election_id.high) << 64 | int(election_id.low)
 
 
-def _update_errors(error: grpc.RpcError) -> list[str]:
-    """The reasons in a Write's status details, one for each update that failed (section 12.3)."""
+def _update_errors(error: grpc.RpcError) -> list[tuple[str, str]]:
+    """Code and reason of each update of a Write that failed, from its status details."""
     metadata: Any = error.trailing_metadata() or ()
+    failures = []
     for key, value in metadata:
-        if key == "grpc-status-details-bin":
-            status = status_pb2.Status()
-            status.ParseFromString(value)
-            reasons = []
-            for i, detail in enumerate(status.details):
-                update = p4rt.Error()
-                if detail.Unpack(update) and update.canonical_code != code_pb2.OK:
-                    name = code_pb2.Code.Name(update.canonical_code)
-                    reasons.append(f"update {i}: {name}: {update.message}")
-            return reasons
-    return []
+        if key != "grpc-status-details-bin":
+            continue
+        status = status_pb2.Status()
+        status.ParseFromString(value)
+        for i, detail in enumerate(status.details):
+            update = p4rt.Error()
+            if detail.Unpack(update) and update.canonical_code != code_pb2.OK:
+                name = code_pb2.Code.Name(update.canonical_code)
+                failures.append((name, f"update {i}: {update.message}"))
+    return failures
