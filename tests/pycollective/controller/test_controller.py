@@ -7,6 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 from p4.v1 import p4runtime_pb2 as p4rt
+
+import p4emu
+from p4emu.p4runtime import Server
 from pycollective.controller import (
     Controller,
     ControllerError,
@@ -18,9 +21,6 @@ from pycollective.controller import (
 )
 from pycollective.controller.schema import canonical, update
 from pycollective.switch_process import default_program
-
-import p4emu
-from p4emu.p4runtime import Server
 
 SLOTS = 16
 DEFINES = {"INA_LANES": "16", "INA_SLOTS": str(SLOTS)}
