@@ -800,12 +800,14 @@ class Entry:
 class KeyProperty:
     source: Source
     elements: tuple[KeyElement, ...]
+    annotations: Annotations = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActionsProperty:
     source: Source
     actions: tuple[ActionRef, ...]
+    annotations: Annotations = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -813,6 +815,7 @@ class EntriesProperty:
     source: Source
     const: bool
     entries: tuple[Entry, ...]
+    annotations: Annotations = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -820,6 +823,7 @@ class DefaultActionProperty:
     source: Source
     const: bool
     action: ActionRef
+    annotations: Annotations = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -42,6 +42,7 @@ from p4emu.frontend.types import (
     TableType,
     TupleType,
     Type,
+    TypeVariable,
     VarbitType,
 )
 from p4emu.frontend.unify import Inference, TypeArguments, substitute
@@ -510,10 +511,12 @@ class Calls(Expressions):
         what = f"argument '{parameter.name}' of '{name}'"
         if parameter.direction in ("out", "inout"):
             own = self.tables.types[given]
-            if own != parameter.type and DONT_CARE not in (own, parameter.type):
+            if (
+                self.require_lvalue(given, f"{what} is {parameter.direction}: what is given")
+                and own != parameter.type
+                and DONT_CARE not in (own, parameter.type)
+            ):
                 self.diagnostics.error(given.source, f"{what} must be {parameter.type}, not {own}")
-            else:
-                self.require_lvalue(given, f"{what} is {parameter.direction}, which")
             return given
         if isinstance(parameter.type, ParserType | ControlType | PackageType | ExternType):
             self._pass_object(parameter, given, what)
@@ -558,13 +561,13 @@ class Calls(Expressions):
             self._give_up(arguments)
             return None
         declaration: Any = type_.declaration
-        explicit = isinstance(ref, ast.SpecializedTypeRef)
-        mapping: dict[ast.TypeParameter, Type] = {}
         variables: tuple[ast.TypeParameter, ...] = declaration.type_parameters
-        if explicit:
-            mapping = {
-                v: t for v, t in zip(variables, type_.arguments, strict=True) if t != DONT_CARE
-            }
+        # Those that are given, here or by a typedef; the others follow from the arguments.
+        mapping: dict[ast.TypeParameter, Type] = {
+            v: t
+            for v, t in zip(variables, type_.arguments, strict=True)
+            if t not in (DONT_CARE, TypeVariable(v.name, v))
+        }
         constructor = None
         if isinstance(type_, ExternType):
             constructors = [m for m in declaration.methods if m.return_type is None]

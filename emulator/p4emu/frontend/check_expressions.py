@@ -528,6 +528,10 @@ class Expressions(Conversions):
     def _keyset_pair(self, e: ast.MaskExpression | ast.RangeExpression) -> Type:
         first, second = (e.value, e.mask) if isinstance(e, ast.MaskExpression) else (e.low, e.high)
         left, right = self.check(first), self.check(second)
+        for side, type_ in ((first, left), (second, right)):
+            if left != right and isinstance(type_, SerializableEnumType):
+                self.convert(side, type_.underlying)
+        left, right = self.type_of(first), self.type_of(second)
         if left != right and not self.convert(second, left) and not self.convert(first, right):
             self.diagnostics.error(e.source, f"the two sides differ: {left} and {right}")
         return SetType(self.type_of(first))

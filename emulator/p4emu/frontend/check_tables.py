@@ -18,6 +18,7 @@ from p4emu.frontend.types import (
     NewType,
     SerializableEnumType,
     SetType,
+    StructType,
     TupleType,
     Type,
     TypeVariable,
@@ -42,12 +43,12 @@ class TableChecks(Statements):
             parts = [keyset] * len(types)
         else:
             parts = [keyset]
+        if isinstance(keyset, ast.PathExpression):
+            # A value set over all keys at once.
+            set_type = self.check(keyset)
+            if isinstance(set_type, SetType) and _elements(set_type.element) == list(types):
+                return [keyset]
         if len(parts) != len(types):
-            if isinstance(keyset, ast.PathExpression):
-                # A value set, or a constant tuple, over all keys at once.
-                type_ = self.check(keyset)
-                if type_ == SetType(TupleType(tuple(types))):
-                    return [keyset]
             self.diagnostics.error(
                 keyset.source, f"{len(types)} keys need {len(types)} values, not {len(parts)}"
             )
@@ -64,7 +65,8 @@ class TableChecks(Statements):
             ends = (e.value, e.mask) if isinstance(e, ast.MaskExpression) else (e.low, e.high)
             base = _number(wanted)
             for end in ends:
-                if self.require(end, wanted if self.type_of(end) == wanted else base, "the value"):
+                same = self.tables.types[end] == wanted
+                if self.require(end, wanted if same else base, "the value"):
                     self._needs_constant(end)
             self.tables.types[e] = SetType(wanted)
             if isinstance(e, ast.RangeExpression):
@@ -261,6 +263,13 @@ class TableChecks(Statements):
             elif key.match_kind == "exact":
                 self.diagnostics.error(part.source, "an exact key cannot match anything")
         return CheckedEntry(entry, tuple(parts), call)
+
+
+def _elements(type_: Type) -> list[Type]:
+    """The types of the keys that a value set over this type matches."""
+    if isinstance(type_, StructType):
+        return [f.type for f in type_.fields.values()]
+    return list(type_.elements) if isinstance(type_, TupleType) else [type_]
 
 
 def _number(type_: Type) -> Type:

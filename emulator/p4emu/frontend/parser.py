@@ -31,6 +31,7 @@ MAX_STACK = 1000
 _TYPE_KEYWORDS = frozenset(
     {"bit", "int", "varbit", "bool", "string", "void", "tuple", "list", "match_kind", "_"}
 )
+_AFTER_TYPES = (".", "(", "<")
 _TYPE_DECLARATIONS = frozenset(
     {"struct", "header", "header_union", "control", "parser", "package", "extern"}
 )
@@ -179,6 +180,16 @@ class Parser:
                 source,
                 f"'{token.text}' is not the name of a type",
                 *similar(token.text, self._names.names),
+            )
+            return
+        if (
+            previous is not None
+            and previous.kind == NAME
+            and previous.text in self._names
+            and expected <= {*map(self._tables.literals.__getitem__, _AFTER_TYPES), "L_ANGLE_ARGS"}
+        ):
+            self._diagnostics.error(
+                previous.source, f"'{previous.text}' is the name of a type, not a value"
             )
             return
         if token.text in self._names and "IDENTIFIER" in expected:

@@ -107,7 +107,7 @@ class Inference:
                 self.bindings[parameter.declaration] = argument
                 return True
             return bound == argument or argument == INT or isinstance(argument, DontCareType)
-        if isinstance(argument, DontCareType):
+        if isinstance(argument, DontCareType) or isinstance(parameter, DontCareType):
             return True
         if isinstance(parameter, StructType) and isinstance(argument, StructType):
             return parameter.declaration is argument.declaration and self._match_all(
