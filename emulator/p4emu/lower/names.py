@@ -12,6 +12,9 @@ from p4emu.frontend.types import StructType
 from p4emu.lower.errors import error
 
 
+_LITERAL_FORMATS = {2: "#b", 8: "#o", 10: "d", 16: "#x"}
+
+
 def control_plane_name(path: str, name: str, annotations: ast.Annotations) -> str:
     """The full name of an object: `path.name`, with `@name` in place of the name if there is one.
 
@@ -40,7 +43,7 @@ def _text(checked: CheckedProgram, expression: ast.Expression) -> str | None:
     if isinstance(expression, ast.PathExpression):
         return expression.name
     if isinstance(expression, ast.IntLiteral):
-        return str(expression.value)
+        return format(expression.value, _LITERAL_FORMATS[expression.base])
     if isinstance(expression, ast.MemberExpression):
         return _member_text(checked, expression)
     if isinstance(expression, ast.CallExpression):

@@ -159,12 +159,12 @@ def test_entries_of_every_match_kind(rig: Rig) -> None:
 def test_a_key_is_named_by_its_text_or_annotation(rig: Rig) -> None:
     local = """
         table t {
-            key = { m.x + 1: exact @name("sum"); m.y & m.x: exact; hdr.a.z[7:0]: exact; }
+            key = { m.x + 1: exact @name("sum"); m.y & 0x0f: exact; hdr.a.z[7:0]: exact; }
             actions = { NoAction; }
         }
     """
     (table,) = rig.program("t.apply();", local=local).tables
-    assert [key.name for key in table.keys] == ["sum", "m.y & m.x", "hdr.a.z[7:0]"]
+    assert [key.name for key in table.keys] == ["sum", "m.y & 0xf", "hdr.a.z[7:0]"]
     with pytest.raises(CompileError, match=r"this key needs a name .*@name"):
         rig.program("t.apply();", local=local.replace('@name("sum")', ""))
 
