@@ -11,7 +11,6 @@ from p4emu.frontend.program import CheckedProgram
 from p4emu.frontend.types import StructType
 from p4emu.lower.errors import error
 
-
 _LITERAL_FORMATS = {2: "#b", 8: "#o", 10: "d", 16: "#x"}
 
 
