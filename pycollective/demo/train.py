@@ -5,6 +5,7 @@ Run under torchrun: `python -m pycollective.demo.train BACKEND EPOCHS PARAMETER_
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from datetime import timedelta
@@ -47,16 +48,20 @@ def main() -> None:
     torch.set_num_threads(1)
     dist.init_process_group(backend, timeout=_TIMEOUT)
     try:
-        torch.manual_seed(_SEED)
-        model = DistributedDataParallel(network())
-        parameters = _flat(model)
-        _tell(Begun(backend, parameters.numel(), getattr(dist.group.WORLD, "job", None)))
-        seconds = _train(model, epochs)
-        if dist.get_rank() == 0:
-            np.save(parameter_file, _flat(model).numpy())
-        _tell(Ended(seconds))
+        _run(backend, epochs, parameter_file)
     finally:
         dist.destroy_process_group()
+
+
+def _run(backend: str, epochs: int, parameter_file: Path) -> None:
+    torch.manual_seed(_SEED)
+    model = DistributedDataParallel(network())
+    count = _flat(model).numel()
+    _tell(Begun(backend, count, getattr(dist.group.WORLD, "job", None)))
+    seconds = _train(model, epochs)
+    if dist.get_rank() == 0:
+        np.save(parameter_file, _flat(model).numpy())
+    _tell(Ended(seconds))
 
 
 def _train(model: nn.Module, epochs: int) -> float:
@@ -130,3 +135,7 @@ def _tell(event: Event) -> None:
 
 if __name__ == "__main__":
     main()
+    # Not through the interpreter's shutdown: torch 2.13 keeps gloo's threads, and aborts the process
+    # when one of them lets go of a Python object meanwhile. Everything of ours has ended in `main`.
+    sys.stdout.flush()
+    os._exit(0)
