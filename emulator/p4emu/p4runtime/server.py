@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import grpc
 from google.rpc import code_pb2
 from p4.v1 import p4runtime_pb2 as p4rt
-from p4.v1 import p4runtime_pb2_grpc
 
 from p4emu.errors import SwitchError
 from p4emu.p4runtime import entities
 from p4emu.p4runtime.arbitration import Arbitration, Client
 from p4emu.p4runtime.pipeline import Pipeline
+from p4emu.p4runtime.rpc import handlers
 from p4emu.p4runtime.status import abort, abort_write
 from p4emu.p4runtime.target import Target
 
@@ -46,6 +46,9 @@ _MAX_MESSAGE_BYTES = 64 << 20
 
 _READ_BATCH = 500
 """Entities in one answer of `Read`, so that answers stay within that default for other clients."""
+
+_STOP_MARGIN = 5.0
+"""Seconds for gRPC to end calls that it has cancelled; they are abandoned after that."""
 
 _OUR_MISTAKE = "a mistake of the server; its log has the details"
 
@@ -107,7 +110,7 @@ class Server:
                 ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
             ],
         )
-        p4runtime_pb2_grpc.add_P4RuntimeServicer_to_server(self._service, server)
+        server.add_generic_rpc_handlers((handlers(self._service),))
         try:
             bound = server.add_insecure_port(self._address)
         except RuntimeError:
@@ -128,7 +131,7 @@ class Server:
         if server is not None:
             stopped = server.stop(grace)
             self._service.end_streams()
-            stopped.wait()
+            stopped.wait(grace + _STOP_MARGIN)
 
     def __enter__(self) -> Server:
         self.start()
@@ -143,7 +146,7 @@ class Server:
         self.stop()
 
 
-class _Service(p4runtime_pb2_grpc.P4RuntimeServicer):  # type: ignore[misc]
+class _Service:
     """The service's methods, with gRPC's names."""
 
     def __init__(self, pipeline: Pipeline, device_id: int) -> None:
@@ -160,8 +163,11 @@ class _Service(p4runtime_pb2_grpc.P4RuntimeServicer):  # type: ignore[misc]
         with _refusals(context):
             self._check_primary(request)
             if request.atomicity != p4rt.WriteRequest.CONTINUE_ON_ERROR:
-                name = p4rt.WriteRequest.Atomicity.Name(request.atomicity)
-                raise SwitchError("UNIMPLEMENTED", f"atomicity {name} is not supported")
+                raise SwitchError(
+                    "UNIMPLEMENTED",
+                    "updates are applied one by one, whether others fail or not; only the "
+                    f"atomicity CONTINUE_ON_ERROR is supported, got {request.atomicity}",
+                )
             with self._pipeline.writing() as target:
                 outcomes = [_outcome(target, update) for update in request.updates]
         if any(outcomes):
