@@ -110,9 +110,13 @@ class Calls(Expressions):
                     chosen, bound.type_arguments, bound.arguments, bound.result
                 )
                 self._static_assert(e, chosen, bound)
+                if chosen.name == "verify" and self.place != "parser":
+                    self.diagnostics.error(e.source, "'verify' exists only in parsers")
             return bound.result
         declaration = found[0]
         if isinstance(declaration, ast.ActionDeclaration):
+            if self.place in ("parser", "function"):
+                self.diagnostics.error(e.source, f"a {self.place} cannot call an action")
             bound = self.bind(self.signature(declaration), (), e.arguments, e.source, callee.name)
             if bound is None:
                 return self._give_up(e.arguments)
@@ -168,6 +172,10 @@ class Calls(Expressions):
         if isinstance(base, TableType) and name == "apply":
             if e.arguments:
                 self.diagnostics.error(e.source, "a table's apply has no arguments")
+            if self.place != "control":
+                self.diagnostics.error(
+                    e.source, "tables can be applied only in the apply block of a control"
+                )
             self.tables.calls[e] = TableApply(base.declaration)
             return ApplyResultType(base.declaration)
         return self._builtin(e, callee, receiver, base)
@@ -230,6 +238,12 @@ class Calls(Expressions):
         instance: ast.Expression | None,
         base: ParserType | ControlType,
     ) -> Type:
+        wanted = "control" if isinstance(base, ControlType) else "parser"
+        if self.place != wanted:
+            body = "the apply block of a control" if wanted == "control" else "parser states"
+            self.diagnostics.error(e.source, f"{base} can be applied only in {body}")
+        if instance is None:
+            self._not_in_itself(base, e.source)
         signature = Signature((), base.parameters, VOID)
         bound = self.bind(signature, (), e.arguments, e.source, f"{base.name}.apply")
         if bound is None:
@@ -481,22 +495,28 @@ class Calls(Expressions):
                     f"write it: {name.rpartition('.')[2]}<...>(...)",
                 )
                 return None
-            if isinstance(found, TupleType) and _has_int(found):
-                self._widthless(pairs)
+            if _has_int(found) and not type_arguments:
+                self._widthless(variable, pairs)
                 return None
         return {variable: inference.bindings[variable] for variable in variables}
 
-    def _widthless(self, pairs: Sequence[tuple[ParameterType, ast.Expression | None]]) -> None:
-        """Point to the numbers in a list whose width nothing tells."""
-        for _, given in pairs:
-            if isinstance(given, ast.ListExpression):
-                for element in given.elements:
-                    if isinstance(self.type_of(element), IntType):
-                        self.diagnostics.error(
-                            element.source,
-                            "the width of this number is not known here",
-                            "give it one, as in 8w0",
-                        )
+    def _widthless(
+        self,
+        variable: ast.TypeParameter,
+        pairs: Sequence[tuple[ParameterType, ast.Expression | None]],
+    ) -> None:
+        """Point to the numbers whose width nothing tells."""
+        for parameter, given in pairs:
+            if given is None or parameter.type != TypeVariable(variable.name, variable):
+                continue
+            parts = given.elements if isinstance(given, ast.ListExpression) else (given,)
+            for part in parts:
+                if _has_int(self.type_of(part)):
+                    self.diagnostics.error(
+                        part.source,
+                        "the width of this number is not known here",
+                        "give it one, as in 8w0",
+                    )
 
     def _pass(
         self, parameter: ParameterType, given: ast.Expression, name: str
@@ -561,6 +581,7 @@ class Calls(Expressions):
             self._give_up(arguments)
             return None
         declaration: Any = type_.declaration
+        self._not_in_itself(type_, source)
         variables: tuple[ast.TypeParameter, ...] = declaration.type_parameters
         # Those that are given, here or by a typedef; the others follow from the arguments.
         mapping: dict[ast.TypeParameter, Type] = {
@@ -599,6 +620,10 @@ class Calls(Expressions):
         assert isinstance(made, ExternType | ParserType | ControlType | PackageType)
         self._compile_time(bound.arguments)
         return Construction(made, bound.arguments, constructor)
+
+    def _not_in_itself(self, type_: Type, source: Source) -> None:
+        if getattr(type_, "declaration", None) in self.open_blocks:
+            self.diagnostics.error(source, f"{type_} cannot contain itself")
 
     def _generic(self, type_: ExternType | ParserType | ControlType | PackageType) -> Any:
         return self.declared_type(type_.declaration)

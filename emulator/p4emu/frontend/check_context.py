@@ -92,6 +92,10 @@ class Context:
         self.match_kinds: dict[str, ast.EnumMember] = {}
         self.globals = Scope(None)
         self.scope = self.globals
+        # What body is being checked: "parser", "control", "action", "function", or "" for none.
+        self.place = ""
+        # The parsers and controls whose bodies are being checked: they cannot contain themselves.
+        self.open_blocks: list[Any] = []
         self._types: dict[Any, Type] = {}
         self._signatures: dict[Any, Signature] = {}
 
@@ -344,9 +348,17 @@ class Context:
 
     def parameter_types(self, parameters: tuple[ast.Parameter, ...]) -> tuple[ParameterType, ...]:
         """Parameters with their types, in the scope that is open."""
-        result = []
+        result: list[ParameterType] = []
+        seen: dict[str, ast.Parameter] = {}
         for p in parameters:
             type_ = self.type_of_ref(p.type)
+            if p.name in seen:
+                self._redeclared(p.name, p.source, seen[p.name].source)
+            seen[p.name] = p
+            if p.default is not None and p.direction in ("out", "inout"):
+                self.diagnostics.error(
+                    p.source, f"'{p.name}' is {p.direction} and cannot have a default"
+                )
             self.tables.declared[p] = type_
             result.append(ParameterType(p.name, p.direction, type_, p))
         return tuple(result)

@@ -173,6 +173,8 @@ class Expressions(Conversions):
             return DONT_CARE
         if isinstance(base, StackType):
             if e.member in ("next", "last"):
+                if self.place != "parser":
+                    self.diagnostics.error(e.source, f"'{e.member}' exists only in parsers")
                 return base.element
             if e.member in ("lastIndex", "size"):
                 if e.member == "size":

@@ -46,7 +46,6 @@ class Statements(Calls):
         super().__init__(*arguments)
         self.result: Type | None = None
         self.loops = 0
-        self.place = ""  # "parser", "control", "action" or "function"
 
     def statements(self, body: tuple[ast.Statement, ...]) -> None:
         for statement in body:
@@ -278,7 +277,9 @@ class Statements(Calls):
         self.signature(d)
         seen_directionless = None
         for p in d.parameters:
-            if p.direction == "":
+            if isinstance(self.tables.declared[p], ExternType):
+                self.diagnostics.error(p.source, "an action cannot have an extern as parameter")
+            elif p.direction == "":
                 seen_directionless = p
             elif seen_directionless is not None:
                 self.diagnostics.error(

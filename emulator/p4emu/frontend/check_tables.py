@@ -150,6 +150,8 @@ class TableChecks(Statements):
 
     def _keys(self, d: ast.TableDeclaration) -> list[CheckedKey]:
         keys = []
+        # Keys are computed where the table is applied.
+        self.place = "control"
         for element in d.keys:
             type_ = self.check(element.expression)
             if element.match_kind not in self.match_kinds:
@@ -165,6 +167,7 @@ class TableChecks(Statements):
                     *(("give the number a width",) if type_ == INT else ()),
                 )
             keys.append(CheckedKey(element, type_, element.match_kind))
+        self.place = ""
         return keys
 
     def _actions(self, d: ast.TableDeclaration) -> list[ActionCall]:

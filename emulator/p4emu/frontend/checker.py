@@ -32,7 +32,10 @@ class Checker(TableChecks):
 
     def program(self, program: ast.Program) -> None:
         for declaration in program.declarations:
-            _METHODS[type(declaration)](self, declaration)
+            if isinstance(declaration, ast.Instantiation):
+                self._top_instantiation(declaration)
+            else:
+                _METHODS[type(declaration)](self, declaration)
 
     # --- types
 
@@ -98,6 +101,22 @@ class Checker(TableChecks):
             if p.direction:
                 self.diagnostics.error(p.source, "constructor parameters have no direction")
         self.parameters(d.constructor_parameters)
+        self.open_blocks.append(d)
+
+    def _close_body(self) -> None:
+        self.open_blocks.pop()
+        self.place = ""
+        self.close_scope()
+
+    def _top_instantiation(self, d: ast.Instantiation) -> None:
+        self.instantiation(d)
+        made = self.tables.constructions.get(d)
+        if made is not None and isinstance(made.type, ParserType | ControlType):
+            self.diagnostics.error(
+                d.source,
+                f"{made.type} cannot be instantiated at the top level",
+                "declare the instance in the control or parser that applies it",
+            )
 
     def _control(self, d: ast.ControlDeclaration) -> None:
         self._open_body(d)
@@ -105,8 +124,7 @@ class Checker(TableChecks):
             _METHODS[type(local)](self, local)
         self.place, self.result = "control", None
         self.block(d.body)
-        self.place = ""
-        self.close_scope()
+        self._close_body()
 
     def _parser(self, d: ast.ParserDeclaration) -> None:
         self._open_body(d)
@@ -132,8 +150,7 @@ class Checker(TableChecks):
             self.statements(state.statements)
             self._transition(state.transition, states)
             self.close_scope()
-        self.place = ""
-        self.close_scope()
+        self._close_body()
 
     def _transition(
         self, t: ast.DirectTransition | ast.SelectTransition | None, states: dict[str, Any]

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 from front_rig import accepted, errors, in_control, in_parser, nodes
 
-from p4emu.frontend import ast, check_text
+from p4emu.frontend import ast, check_text, tables
+from p4emu.frontend.diagnostics import Diagnostics
+from p4emu.frontend.parser import Parser
+from p4emu.frontend.preprocess import Preprocessed
+from p4emu.frontend.tokens import Lexer
 
 
 @pytest.mark.parametrize(
@@ -60,9 +64,13 @@ def test_precedence(text: str, tree: str) -> None:
 
 def parsed(text: str) -> ast.Expression:
     """The tree of an expression, as part of a program that need not type check otherwise."""
-    program = accepted(f"extern void f<T>(in T value);\ncontrol c() {{ apply {{ f({text}); }} }}")
-    (call,) = nodes(program, ast.CallStatement)
-    return call.call.arguments[0].value  # type: ignore[no-any-return]
+    diagnostics = Diagnostics({})
+    grammar = tables.load()
+    source = Preprocessed(f"const int c = {text};", [])
+    tokens = Lexer(grammar.literals).tokens(source, "test.p4", diagnostics)
+    (declaration,) = Parser(grammar, tokens, diagnostics).parse().declarations
+    assert isinstance(declaration, ast.ConstantDeclaration)
+    return declaration.value
 
 
 def shape(e: ast.Expression) -> str:

@@ -54,6 +54,9 @@ from front_rig import HEADERS, accepted, errors, in_control, in_parser
         ),
         ("standard.parser_error = error.Nothing;", "'Nothing' is no member of error"),
         ("verify(meta.flag);", "takes 2 arguments, but 1 is given"),
+        ("verify(meta.flag, error.NoMatch);", "'verify' exists only in parsers"),
+        ("hdr.stack.next.setValid();", "'next' exists only in parsers"),
+        ("hash(meta.wide, HashAlgorithm.crc32, 0xff, { meta.a }, 32w8);", "width of this number"),
         ("hdr.eth = { 1, 2 };", "must be eth_t, not tuple<int, int>"),
         ("hdr.eth = { dst = 1, src = 2 };", "must be eth_t"),
     ],
@@ -149,6 +152,17 @@ def test_parsers(states: str, message: str) -> None:
         ("extern e { e(bit<8> n); } e(true) x;", "must be bit<8>, not bool"),
         ("extern e { void m(); } e() x;", "has no constructor"),
         ("error { A } error { A }", "'A' is declared again"),
+        ("control c() { c() inner; apply { inner.apply(); } }", "c cannot contain itself"),
+        ("control c() { apply { c.apply(); } }", "c cannot contain itself"),
+        ("control c() { apply {} } c() instance;", "cannot be instantiated at the top level"),
+        ("action a() {} void f() { a(); }", "a function cannot call an action"),
+        ("extern e { e(); } action a(e x) {}", "cannot have an extern as parameter"),
+        ("void f(out bit<8> x = 1) {}", "'x' is out and cannot have a default"),
+        ("extern void f(in bit<8> x, in bit<8> x);", "'x' is declared again"),
+        (
+            "control c() { table t { actions = {} } action a() { t.apply(); } apply {} }",
+            "tables can be applied only in the apply block",
+        ),
     ],
 )
 def test_declarations(text: str, message: str) -> None:
