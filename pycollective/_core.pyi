@@ -281,7 +281,7 @@ class Timers:
         self,
         *,
         rto_initial: float = 0.050,
-        rto_min: float = 0.005,
+        rto_min: float = 0.020,
         rto_max: float = 0.500,
         probe_interval: float = 0.100,
         connect_timeout: float = 5.0,

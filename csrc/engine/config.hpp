@@ -23,7 +23,8 @@ inline constexpr std::uint16_t kMaxSlotsPerJob = 1U << 15;
 // Timers of docs/protocol.md, section 4.
 struct Timers {
   Duration rto_initial = std::chrono::milliseconds(50);
-  Duration rto_min = std::chrono::milliseconds(5);
+  // A time slice or two of a busy machine: a rank that waits for its core is late, not lost.
+  Duration rto_min = std::chrono::milliseconds(20);
   Duration rto_max = std::chrono::milliseconds(500);
   Duration probe_interval = std::chrono::milliseconds(100);
   Duration connect_timeout = std::chrono::seconds(5);

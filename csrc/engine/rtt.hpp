@@ -47,7 +47,8 @@ class RttEstimator {
   }
 
   [[nodiscard]] Duration rto() const {
-    const Duration computed = sampled_ ? smoothed_ + 4 * variation_ : timers_.rto_initial;
+    const Duration computed =
+        sampled_ ? smoothed_ + std::max(kGranularity, 4 * variation_) : timers_.rto_initial;
     return std::clamp(std::max(computed, held_), timers_.rto_min, timers_.rto_max);
   }
 
@@ -55,6 +56,10 @@ class RttEstimator {
   [[nodiscard]] Duration smoothed() const { return smoothed_; }
 
  private:
+  // RFC 6298 (2.3): on a path whose round trip does not vary, the timeout must not come down to the
+  // round trip itself.
+  static constexpr Duration kGranularity = std::chrono::milliseconds(1);
+
   Timers timers_;
   bool sampled_ = false;
   Duration smoothed_{};

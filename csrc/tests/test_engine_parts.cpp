@@ -40,10 +40,16 @@ TEST(timeout_starts_at_the_initial_value_and_follows_rfc_6298) {
 TEST(timeout_stays_between_its_limits) {
   RttEstimator fast(Timers{});
   for (int i = 0; i < 100; ++i) fast.on_sample(20us);
-  CHECK_EQ(fast.rto().count(), Duration(5ms).count());
+  CHECK_EQ(fast.rto().count(), Timers{}.rto_min.count());
   RttEstimator slow(Timers{});
   slow.on_sample(10s);
   CHECK_EQ(slow.rto().count(), Duration(500ms).count());
+}
+
+TEST(a_path_without_variation_still_leaves_room_above_its_round_trip) {
+  RttEstimator rtt(Timers{});
+  for (int i = 0; i < 1000; ++i) rtt.on_sample(100ms);
+  CHECK_EQ(rtt.rto().count(), Duration(101ms).count());
 }
 
 TEST(repeats_double_the_timeout_up_to_the_limit) {
@@ -58,7 +64,7 @@ TEST(repeats_double_the_timeout_up_to_the_limit) {
 TEST(a_repeated_chunk_holds_the_timeout_up_until_the_next_sample) {
   RttEstimator rtt(Timers{});
   rtt.on_sample(1ms);
-  CHECK_EQ(rtt.rto().count(), Duration(5ms).count());
+  CHECK_EQ(rtt.rto().count(), Timers{}.rto_min.count());
   rtt.on_repeated(40ms);
   rtt.on_repeated(30ms);
   CHECK_EQ(rtt.rto().count(), Duration(50ms).count());
@@ -67,7 +73,7 @@ TEST(a_repeated_chunk_holds_the_timeout_up_until_the_next_sample) {
   CHECK_EQ(rtt.rto().count(), Duration(500ms).count());
   CHECK_EQ(rtt.smoothed().count(), Duration(1ms).count());
   rtt.on_sample(1ms);
-  CHECK_EQ(rtt.rto().count(), Duration(5ms).count());
+  CHECK_EQ(rtt.rto().count(), Timers{}.rto_min.count());
 }
 
 TEST(timers_go_off_in_order_whatever_is_started_and_stopped) {
