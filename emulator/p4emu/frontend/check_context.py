@@ -1,7 +1,7 @@
 """What all parts of the checker share: the side tables, scopes, and the resolution of types.
 
 The checker is one class cut into layers by subject, each a file: context (here), conversions,
-expressions, calls, statements, tables, declarations.
+expressions, arguments, calls, statements, tables, declarations.
 """
 
 from __future__ import annotations
