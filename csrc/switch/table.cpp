@@ -30,7 +30,8 @@ Table::Table(TableImage image) : image_(std::move(image)) {
     }
   }
   scratch_.resize(key_bytes_ + 1);
-  for (const TableEntry& entry : image_.entries) insert_unchecked(entry);
+  // The program's own entries may be more than the size it asks for.
+  for (const TableEntry& entry : image_.entries) add(entry, image_.entries.size());
   reset_default();
 }
 
@@ -60,19 +61,19 @@ const ActionEntry* Table::lookup(const std::uint8_t* key) const {
 
 void Table::insert(const TableEntry& entry) {
   check_entries_may_change();
-  if (stored_.size() - free_.size() >= image_.size) {
-    throw SwitchError(Code::kResourceExhausted, "table " + image_.name + " is full: its size is " +
-                                                    std::to_string(image_.size) + " entries");
-  }
-  insert_unchecked(entry);
+  add(entry, image_.size);
 }
 
-void Table::insert_unchecked(const TableEntry& raw) {
+void Table::add(const TableEntry& raw, std::size_t limit) {
   TableEntry entry = normalised(raw);
   check_action(entry.action, entry.data.size());
   if (find(entry)) {
     throw SwitchError(Code::kAlreadyExists,
                       "table " + image_.name + " already has an entry with this key and priority");
+  }
+  if (stored_.size() - free_.size() >= limit) {
+    throw SwitchError(Code::kResourceExhausted, "table " + image_.name + " is full: its size is " +
+                                                    std::to_string(image_.size) + " entries");
   }
   std::uint32_t number;
   if (free_.empty()) {

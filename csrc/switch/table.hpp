@@ -85,7 +85,7 @@ class Table {
   void link(std::uint32_t number);
   void unlink(std::uint32_t number);
   void sort_groups();
-  void insert_unchecked(const TableEntry& entry);
+  void add(const TableEntry& entry, std::size_t limit);
   [[nodiscard]] std::uint64_t* counter_of(const Stored& stored) const;
 
   TableImage image_;
