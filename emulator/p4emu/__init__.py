@@ -16,18 +16,19 @@ from p4emu.errors import SwitchError
 from p4emu.frontend.diagnostics import CompileError
 
 if TYPE_CHECKING:
+    from p4emu.entries import Match, TableEntry
     from p4emu.program import Program, compile
-    from p4emu.switch import CounterValue, Match, Port, Switch, TableEntry
+    from p4emu.switch import CounterValue, Port, Switch
 
 # Loaded on first use: checking a program needs neither LLVM nor the compiled run time.
 _LAZY = {
     "Program": "p4emu.program",
     "compile": "p4emu.program",
     "CounterValue": "p4emu.switch",
-    "Match": "p4emu.switch",
+    "Match": "p4emu.entries",
     "Port": "p4emu.switch",
     "Switch": "p4emu.switch",
-    "TableEntry": "p4emu.switch",
+    "TableEntry": "p4emu.entries",
 }
 
 __all__ = [

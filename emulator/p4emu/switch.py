@@ -1,49 +1,39 @@
 """`Switch`: a compiled program with state and ports, addressed by names.
 
-The names are the program's: tables "SwitchIngress.l2", actions "SwitchIngress.forward", registers and counters
-alike. This module turns names into the run time's numbers and integers into its bytes; what happens
-to packets happens in `p4emu._runtime` and in the program's machine code.
+The names are the program's: tables "SwitchIngress.l2", actions "SwitchIngress.forward", registers
+and counters alike. This module turns names into the run time's numbers; what happens to packets
+happens in `p4emu._runtime` and in the program's machine code.
 
-Main types: `Switch`, `TableEntry`, `Match`, `CounterValue`.
+Main types: `Switch`, `CounterValue`, `Port`; entries are in `p4emu.entries`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from p4emu import _runtime
+from p4emu.entries import (
+    Match,
+    TableEntry,
+    action_bytes,
+    check_width,
+    entry_bytes,
+    entry_from_bytes,
+    key_bytes,
+    params_from_bytes,
+    some,
+    table_image,
+)
 from p4emu.errors import SwitchError
-from p4emu.jit.image import ActionSpec, KeyField, TableSpec
+from p4emu.jit.image import TableSpec
 
 if TYPE_CHECKING:
     from p4emu.program import Program
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """What one key field of an entry matches.
-
-    exact: `value` alone. lpm, ternary, optional: `value` and `mask` (None: all ones; 0: anything).
-    range: `value` is the low bound and `mask` the high one, both included.
-    """
-
-    value: int
-    mask: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TableEntry:
-    """An entry of a table. A larger `priority` wins; exact and LPM tables take none."""
-
-    keys: tuple[Match, ...]
-    action: str
-    params: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +102,7 @@ class Switch:
             "vars_size": image.vars_size,
             "max_header_bytes": image.max_header_bytes,
             "standard": dict(image.standard),
-            "tables": [_table_image(table) for table in image.tables],
+            "tables": [table_image(table) for table in image.tables],
             "registers": [(group.row_bytes, group.length) for group in image.registers],
             "counters": [counter.size for counter in image.counters],
         }
@@ -224,29 +214,29 @@ class Switch:
     def insert(self, table: str, entry: TableEntry) -> None:
         """Add an entry: ALREADY_EXISTS, RESOURCE_EXHAUSTED when the table is full."""
         number, spec = self._table(table)
-        self._runtime.table_insert(number, _entry_bytes(spec, entry))
+        self._runtime.table_insert(number, entry_bytes(spec, entry))
 
     def modify(self, table: str, entry: TableEntry) -> None:
         """Give the entry with these keys and priority another action: NOT_FOUND."""
         number, spec = self._table(table)
-        self._runtime.table_modify(number, _entry_bytes(spec, entry))
+        self._runtime.table_modify(number, entry_bytes(spec, entry))
 
     def delete(self, table: str, keys: Sequence[Match], priority: int = 0) -> None:
         """Remove the entry with these keys and priority: NOT_FOUND."""
         number, spec = self._table(table)
-        self._runtime.table_erase(number, _key_bytes(spec, keys, priority))
+        self._runtime.table_erase(number, key_bytes(spec, keys, priority))
 
     def entries(self, table: str) -> list[TableEntry]:
         """All entries of a table, in no particular order."""
         number, spec = self._table(table)
-        return [_entry_from_bytes(spec, raw) for raw in self._runtime.table_entries(number)]
+        return [entry_from_bytes(spec, raw) for raw in self._runtime.table_entries(number)]
 
     def set_default(
         self, table: str, action: str, params: Mapping[str, int] = MappingProxyType({})
     ) -> None:
         """Set what the table does on a miss: PERMISSION_DENIED when the program has it const."""
         number, spec = self._table(table)
-        self._runtime.table_set_default(number, _action_bytes(spec, action, params))
+        self._runtime.table_set_default(number, action_bytes(spec, action, params))
 
     def reset_default(self, table: str) -> None:
         """Back to the program's own default action."""
@@ -256,14 +246,14 @@ class Switch:
         """The default action's name and parameters."""
         number, spec = self._table(table)
         action, data = self._runtime.table_default(number)
-        return spec.actions[action].name, _params_from_bytes(spec.actions[action], data)
+        return spec.actions[action].name, params_from_bytes(spec.actions[action], data)
 
     def read_direct_counter(
         self, table: str, keys: Sequence[Match], priority: int = 0
     ) -> CounterValue:
         """Counts of an entry of a table with a direct counter."""
         number, spec = self._table(table)
-        return CounterValue(*self._runtime.table_counts(number, _key_bytes(spec, keys, priority)))
+        return CounterValue(*self._runtime.table_counts(number, key_bytes(spec, keys, priority)))
 
     def write_direct_counter(
         self, table: str, keys: Sequence[Match], priority: int, value: CounterValue
@@ -271,7 +261,7 @@ class Switch:
         """Set the counts of an entry of a table with a direct counter."""
         number, spec = self._table(table)
         self._runtime.table_set_counts(
-            number, _key_bytes(spec, keys, priority), value.packets, value.bytes
+            number, key_bytes(spec, keys, priority), value.packets, value.bytes
         )
 
     # --- registers, counters, groups -------------------------------------------------------------
@@ -300,7 +290,7 @@ class Switch:
         """Set one element; `value` is unsigned and fits its width."""
         group, element, storage, _, width = self._register(name)
         self._check_index(index)
-        _check_width(f"register {name}", value, width)
+        check_width(f"register {name}", value, width)
         self._runtime.write_register(group, element, index, value.to_bytes(storage, "little"))
 
     def counter_size(self, name: str) -> int:
@@ -354,7 +344,7 @@ class Switch:
         if self._program is None:
             raise SwitchError("FAILED_PRECONDITION", "the switch has no program; load one first")
         if name not in known:
-            raise SwitchError("NOT_FOUND", f"no {kind} {name!r}; the program has {_some(known)}")
+            raise SwitchError("NOT_FOUND", f"no {kind} {name!r}; the program has {some(known)}")
         return known[name]
 
     @staticmethod
@@ -378,143 +368,4 @@ def parse_port_spec(spec: str) -> tuple[str, int]:
     raise SwitchError(
         "INVALID_ARGUMENT",
         f"a port is given as udp:HOST:PORT, such as udp:127.0.0.1:0; got {spec!r}",
-    )
-
-
-# --- integers to bytes and back ------------------------------------------------------------------
-
-
-def _some(names: Iterable[str], limit: int = 12) -> str:
-    names = sorted(names)
-    if not names:
-        return "none"
-    rest = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + rest
-
-
-def _check_width(what: str, value: int, width: int) -> None:
-    if not 0 <= value < 1 << width:
-        raise SwitchError("INVALID_ARGUMENT", f"{what}: {value:#x} does not fit bit<{width}>")
-
-
-def _field_bytes(key: KeyField) -> int:
-    return (key.width + 7) // 8
-
-
-def _table_image(spec: TableSpec) -> dict[str, Any]:
-    entries = []
-    for entry in spec.entries:
-        action = spec.actions[entry.call.action]
-        value = b"".join(
-            m.value.to_bytes(_field_bytes(k), "big")
-            for m, k in zip(entry.keys, spec.key_fields, strict=True)
-        )
-        mask = b"".join(
-            m.mask.to_bytes(_field_bytes(k), "big")
-            for m, k in zip(entry.keys, spec.key_fields, strict=True)
-        )
-        data = _data_bytes(action, entry.call.args)
-        entries.append((value, mask, entry.priority, entry.call.action, data))
-    default = spec.default
-    return {
-        "name": spec.name,
-        "key": [(key.kind, _field_bytes(key)) for key in spec.key_fields],
-        "action_data_bytes": [action.data_bytes for action in spec.actions],
-        "initial": (default.action, _data_bytes(spec.actions[default.action], default.args)),
-        "entries": entries,
-        "size": spec.size,
-        "counts": spec.has_counter,
-        "const_default": spec.const_default,
-        "const_entries": spec.const_entries,
-    }
-
-
-def _data_bytes(action: ActionSpec, args: Sequence[int]) -> bytes:
-    data = bytearray(action.data_bytes)
-    for param, value in zip(action.params, args, strict=True):
-        raw = (value & ((1 << param.width) - 1)).to_bytes(param.storage, "little")
-        data[param.offset : param.offset + param.storage] = raw
-    return bytes(data)
-
-
-def _action_bytes(spec: TableSpec, name: str, params: Mapping[str, int]) -> tuple[int, bytes]:
-    names = [action.name for action in spec.actions]
-    if name not in names:
-        raise SwitchError(
-            "INVALID_ARGUMENT", f"table {spec.name} has no action {name!r}; it has {_some(names)}"
-        )
-    number = names.index(name)
-    action = spec.actions[number]
-    expected = [param.name for param in action.params]
-    if sorted(params) != sorted(expected):
-        raise SwitchError(
-            "INVALID_ARGUMENT",
-            f"action {name} takes ({', '.join(expected)}); got ({', '.join(params)})",
-        )
-    for param in action.params:
-        _check_width(f"{name}({param.name})", params[param.name], param.width)
-    return number, _data_bytes(action, [params[name] for name in expected])
-
-
-def _key_bytes(
-    spec: TableSpec, keys: Sequence[Match], priority: int
-) -> tuple[bytes, bytes, int, int, bytes]:
-    if len(keys) != len(spec.key_fields):
-        names = ", ".join(f"{k.name}: {k.kind}" for k in spec.key_fields)
-        raise SwitchError(
-            "INVALID_ARGUMENT", f"table {spec.name} has the key ({names}); got {len(keys)} fields"
-        )
-    value, mask = b"", b""
-    for match, key in zip(keys, spec.key_fields, strict=True):
-        what = f"table {spec.name}, key {key.name}"
-        ones = (1 << key.width) - 1
-        second = ones if match.mask is None else match.mask
-        _check_width(what, match.value, key.width)
-        _check_width(what, second, key.width)
-        if key.kind == "exact" and second != ones:
-            raise SwitchError("INVALID_ARGUMENT", f"{what}: an exact field takes no mask")
-        if key.kind == "optional" and second not in (0, ones):
-            raise SwitchError("INVALID_ARGUMENT", f"{what}: the mask is all ones or 0")
-        if key.kind == "lpm" and (ones ^ second) & ((ones ^ second) + 1):
-            raise SwitchError("INVALID_ARGUMENT", f"{what}: {second:#x} is no prefix")
-        if key.kind == "range" and match.value > second:
-            raise SwitchError(
-                "INVALID_ARGUMENT", f"{what}: the range {match.value}..{second} is empty"
-            )
-        value += match.value.to_bytes(_field_bytes(key), "big")
-        mask += second.to_bytes(_field_bytes(key), "big")
-    if not -(2**31) <= priority < 2**31:
-        raise SwitchError("INVALID_ARGUMENT", f"priority {priority} does not fit 32 bits")
-    return value, mask, priority, 0, b""
-
-
-def _entry_bytes(spec: TableSpec, entry: TableEntry) -> tuple[bytes, bytes, int, int, bytes]:
-    value, mask, priority, _, _ = _key_bytes(spec, entry.keys, entry.priority)
-    return value, mask, priority, *_action_bytes(spec, entry.action, entry.params)
-
-
-def _params_from_bytes(action: ActionSpec, data: bytes) -> dict[str, int]:
-    return {
-        param.name: int.from_bytes(data[param.offset : param.offset + param.storage], "little")
-        for param in action.params
-    }
-
-
-def _entry_from_bytes(spec: TableSpec, raw: tuple[bytes, bytes, int, int, bytes]) -> TableEntry:
-    value, mask, priority, number, data = raw
-    keys, at, lpm_alone = [], 0, True
-    for key in spec.key_fields:
-        end = at + _field_bytes(key)
-        first = int.from_bytes(value[at:end], "big")
-        second = int.from_bytes(mask[at:end], "big")
-        keys.append(Match(first) if key.kind == "exact" else Match(first, second))
-        lpm_alone = lpm_alone and key.kind in ("exact", "lpm")
-        at = end
-    action = spec.actions[number]
-    return TableEntry(
-        tuple(keys),
-        action.name,
-        _params_from_bytes(action, data),
-        # In an LPM table the run time keeps the prefix length there.
-        0 if lpm_alone else priority,
     )

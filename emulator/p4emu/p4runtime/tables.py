@@ -13,11 +13,12 @@ from typing import Any
 from p4.config.v1 import p4info_pb2
 from p4.v1 import p4runtime_pb2 as p4rt
 
+from p4emu.entries import Match, TableEntry
 from p4emu.errors import SwitchError
 from p4emu.p4runtime.schema import ActionInfo, CounterInfo, FieldInfo, Schema, TableInfo
 from p4emu.p4runtime.target import Target
 from p4emu.p4runtime.values import decode, encode
-from p4emu.switch import CounterValue, Match, TableEntry
+from p4emu.switch import CounterValue
 
 _Key = tuple[tuple[Match, ...], int]
 
