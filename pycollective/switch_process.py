@@ -16,8 +16,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -50,7 +52,7 @@ class SwitchProcess:
     @classmethod
     def start(
         cls,
-        program: Path,
+        program: Path | None,
         ports: int,
         *,
         timeout: float = 60.0,
@@ -62,7 +64,7 @@ class SwitchProcess:
         Parameters
         ----------
         program
-            The P4 source.
+            The P4 source; None for a switch that a controller is to give one.
         timeout
             Seconds for compiling and starting.
         captures
@@ -75,7 +77,8 @@ class SwitchProcess:
         FabricError
             When it does not start, with what it said: for a P4 source with errors, those.
         """
-        command = [sys.executable, "-m", "p4emu", "run", str(program)]
+        command = [sys.executable, "-m", "p4emu", "run"]
+        command += [] if program is None else [str(program)]
         command += ["--grpc-addr", "127.0.0.1:0", "--json", "--exit-with-parent"]
         for port in range(1, ports + 1):
             command += ["--port", f"{port}=udp:127.0.0.1:0"]
@@ -83,13 +86,7 @@ class SwitchProcess:
             command += ["--pcap", f"{port}={path}", "--pcap-limit", str(capture_limit)]
         log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the switch)
         try:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,
-            )
+            process = _start_in_lasting_thread(command, log)
         except OSError as error:
             log.close()
             raise FabricError(
@@ -130,6 +127,33 @@ class SwitchProcess:
         traceback: TracebackType | None,
     ) -> None:
         self.stop()
+
+
+def _start_in_lasting_thread(command: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Starts a process from a thread that lasts as long as the process.
+
+    The kernel's "end with your parent" means the thread that started it, and the caller's thread
+    may end long before this process does.
+    """
+    started: Future[subprocess.Popen[bytes]] = Future()
+
+    def start() -> None:
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+        except OSError as error:
+            started.set_exception(error)
+            return
+        started.set_result(process)
+        process.wait()
+
+    threading.Thread(target=start, name="switch-process", daemon=True).start()
+    return started.result()
 
 
 def _read_addresses(
@@ -180,14 +204,13 @@ def _said(log: IO[bytes]) -> str:
 def _end(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(signal.SIGTERM)
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            pipe.close()
     try:
         process.wait(_STOP_GRACE)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 def default_program() -> Path:

@@ -28,6 +28,7 @@ class Display:
             TimeElapsedColumn(),
         )
         self._task = self._progress.add_task(f"{backend}: starting", total=epochs)
+        self._console = console
         self._live = Live(self._render(), console=console, refresh_per_second=8)
 
     def training(self) -> None:
@@ -66,6 +67,8 @@ class Display:
         traceback: TracebackType | None,
     ) -> None:
         self._live.stop()
+        if not self._console.is_terminal:
+            self._console.line()  # which Live leaves to the terminal's cursor
 
 
 def _count(number: int | None) -> str:

@@ -9,6 +9,7 @@ import contextlib
 import importlib.util
 import signal
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -82,19 +83,19 @@ def _compare(
     console: Console, out: Path, scratch: Path, ranks: int, epochs: int
 ) -> tuple[report.Comparison, Mapping[str, int]]:
     program = default_program()
-    with console.status(f"starting p4emu, which compiles {program.name}"):
+    with console.status("starting p4emu"):
         switch = SwitchProcess.start(
-            program,
+            None,
             ranks,
             captures={_CAPTURED_PORT: out / f"port{_CAPTURED_PORT}.pcap"},
             capture_limit=_CAPTURED_FRAMES,
         )
     with switch:
         addresses = switch.addresses
-        console.print(
-            f"switch: p4emu, process {switch.pid}, runs {program.name}, P4Runtime at "
-            f"{addresses.grpc}"
-        )
+        console.print(f"switch: p4emu, process {switch.pid}, P4Runtime at {addresses.grpc}")
+        with console.status(f"the switch compiles {program.name}"):
+            console.print(_load(addresses.grpc, program))
+        # From here on it is a switch like any other: rank 0 puts the job on it over P4Runtime.
         environment = {
             "PYCOLLECTIVE_CONTROLLER": addresses.grpc,
             "PYCOLLECTIVE_PORTS": ",".join(
@@ -133,6 +134,19 @@ def _train(
                 case Ended():
                     seconds = event.seconds
     return report.Training(backend, tuple(lines), seconds, np.load(parameter_file)), job
+
+
+def _load(grpc_address: str, program: Path) -> str:
+    from pycollective.controller import Controller
+
+    begin = time.perf_counter()
+    with Controller(grpc_address) as controller:
+        controller.load(program)
+        seconds = time.perf_counter() - begin
+        return (
+            f"program: {program.name}, {controller.lanes} lanes, {controller.pool_slots} slots, "
+            f"compiled and loaded in {seconds:.1f} s"
+        )
 
 
 def _counters(grpc_address: str, job: int) -> Mapping[str, int]:

@@ -135,7 +135,7 @@ def _tell(event: Event) -> None:
 
 if __name__ == "__main__":
     main()
-    # Not through the interpreter's shutdown: torch 2.13 keeps gloo's threads, and aborts the process
-    # when one of them lets go of a Python object meanwhile. Everything of ours has ended in `main`.
+    # Not through the interpreter's shutdown: torch 2.13 keeps gloo's threads, and aborts the
+    # process when one of them lets go of a Python object meanwhile. `main` has ended all of ours.
     sys.stdout.flush()
     os._exit(0)
