@@ -655,8 +655,8 @@ class Simulation:
     Parameters
     ----------
     switch
-        The `runtime` of a `p4emu.Switch`, or a function (port, frame) -> [(port, frame), ...]. Host h
-        is on port h + 1.
+        The `runtime` of a `p4emu.Switch`, or a function (port, frame) -> [(port, frame), ...].
+        Host h is on port h + 1.
     hosts
         One configuration for each host; usually the ranks of one job in order.
     """

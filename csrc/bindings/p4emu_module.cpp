@@ -1,5 +1,6 @@
-// p4emu._runtime: the run time of compiled P4 programs for Python. Conversions only; numbers instead
-// of names (emulator/p4emu/switch.py has the names). Everything that may wait releases the GIL.
+// p4emu._runtime: the run time of compiled P4 programs for Python. Conversions only; numbers
+// instead of names (emulator/p4emu/switch.py has the names). Everything that may wait releases the
+// GIL.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 

@@ -39,12 +39,12 @@ inline constexpr std::size_t kActionDataOffset = 16;
 // Everything stateful a program uses, in the order the program image lists it. Opaque to the JIT
 // except for `registers` and `counters`, which it addresses directly.
 struct State {
-  void* const* tables;              // arguments of `p4emu_table_lookup`
+  void* const* tables;  // arguments of `p4emu_table_lookup`
   // One base pointer a register group, 64-byte aligned. A group is `length` rows (one an index,
   // all members side by side) and one more, the scratch row: accesses out of range go there, so
   // that compiled code needs no branch for them. Its contents are never seen.
   std::uint8_t* const* registers;
-  std::uint64_t* const* counters;   // {packets, bytes} pairs, one a cell
+  std::uint64_t* const* counters;  // {packets, bytes} pairs, one a cell
 };
 
 // Compiled program, first half: parser, checksum verification, ingress control. `vars` is the

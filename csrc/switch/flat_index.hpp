@@ -60,7 +60,8 @@ class FlatIndex {
  private:
   static constexpr std::size_t kMinimumCells = 16;
 
-  // Multiplies 8 bytes at a time into 128 bits and folds them: every input bit reaches the low bits.
+  // Multiplies 8 bytes at a time into 128 bits and folds them: every input bit reaches the low
+  // bits.
   [[nodiscard]] std::uint64_t hash(const std::uint8_t* key) const {
     std::uint64_t state = 0x9e3779b97f4a7c15ULL ^ key_bytes_;
     std::size_t left = key_bytes_;

@@ -42,9 +42,9 @@ struct TableImage {
   DefaultAction initial;
   std::vector<TableEntry> entries;  // const entries
   std::uint32_t size = 0;
-  bool counts = false;           // entries have direct counters
-  bool const_default = false;    // the default action cannot be changed
-  bool const_entries = false;    // entries cannot be changed
+  bool counts = false;         // entries have direct counters
+  bool const_default = false;  // the default action cannot be changed
+  bool const_entries = false;  // entries cannot be changed
 };
 
 struct RegisterGroupImage {

@@ -138,9 +138,9 @@ void Pipeline::check_register(std::uint32_t group, std::uint32_t element, std::u
     throw SwitchError(Code::kNotFound, "no register at this place");
   }
   if (index >= image_.registers[group].length) {
-    throw SwitchError(Code::kOutOfRange,
-                      "register index " + std::to_string(index) + " is not below its size of " +
-                          std::to_string(image_.registers[group].length));
+    throw SwitchError(Code::kOutOfRange, "register index " + std::to_string(index) +
+                                             " is not below its size of " +
+                                             std::to_string(image_.registers[group].length));
   }
 }
 
@@ -164,9 +164,9 @@ void Pipeline::check_counter(std::uint32_t counter, std::uint64_t index) const {
     throw SwitchError(Code::kNotFound, "no counter number " + std::to_string(counter));
   }
   if (index >= counters_[counter].size() / 2) {
-    throw SwitchError(Code::kOutOfRange,
-                      "counter index " + std::to_string(index) + " is not below its size of " +
-                          std::to_string(counters_[counter].size() / 2));
+    throw SwitchError(Code::kOutOfRange, "counter index " + std::to_string(index) +
+                                             " is not below its size of " +
+                                             std::to_string(counters_[counter].size() / 2));
   }
 }
 

@@ -89,9 +89,9 @@ double Switch::measure(
 std::string Switch::add_udp_port(std::uint16_t number, const std::string& host,
                                  std::uint16_t port) {
   if (number > kLargestPort) {
-    throw SwitchError(Code::kInvalidArgument,
-                      "port numbers go from 0 to " + std::to_string(kLargestPort) + "; got " +
-                          std::to_string(number));
+    throw SwitchError(Code::kInvalidArgument, "port numbers go from 0 to " +
+                                                  std::to_string(kLargestPort) + "; got " +
+                                                  std::to_string(number));
   }
   auto fresh = std::make_unique<UdpPort>(host, port);
   const std::lock_guard<std::mutex> lock(mutex_);

@@ -148,16 +148,14 @@ void Table::set_counts(const TableEntry& key, CounterCell cell) {
 CounterCell Table::default_counts() const {
   const auto* action = reinterpret_cast<const ActionEntry*>(default_.get());
   if (action->counter == nullptr) {
-    throw SwitchError(Code::kFailedPrecondition,
-                      "table " + image_.name + " has no direct counter");
+    throw SwitchError(Code::kFailedPrecondition, "table " + image_.name + " has no direct counter");
   }
   return {action->counter[0], action->counter[1]};
 }
 
 std::uint64_t* Table::counter_of(const Stored& stored) const {
   if (!image_.counts) {
-    throw SwitchError(Code::kFailedPrecondition,
-                      "table " + image_.name + " has no direct counter");
+    throw SwitchError(Code::kFailedPrecondition, "table " + image_.name + " has no direct counter");
   }
   return stored.action()->counter;
 }
@@ -185,8 +183,7 @@ TableEntry Table::normalised(TableEntry entry) const {
 }
 
 void Table::check_action(std::uint32_t action, std::size_t data_bytes) const {
-  if (action >= image_.action_data_bytes.size() ||
-      data_bytes != image_.action_data_bytes[action]) {
+  if (action >= image_.action_data_bytes.size() || data_bytes != image_.action_data_bytes[action]) {
     throw SwitchError(Code::kInvalidArgument,
                       "table " + image_.name + ": action number " + std::to_string(action) +
                           " with " + std::to_string(data_bytes) + " bytes of data does not fit");
@@ -195,7 +192,8 @@ void Table::check_action(std::uint32_t action, std::size_t data_bytes) const {
 
 void Table::check_entries_may_change() const {
   if (image_.const_entries) {
-    throw SwitchError(Code::kPermissionDenied, "the entries of table " + image_.name + " are const");
+    throw SwitchError(Code::kPermissionDenied,
+                      "the entries of table " + image_.name + " are const");
   }
 }
 

@@ -90,8 +90,8 @@ class Table {
 
   TableImage image_;
   std::size_t key_bytes_ = 0;
-  bool exact_ = true;       // every field is exact: one group, no masking
-  bool has_lpm_ = false;    // the prefix length is the priority
+  bool exact_ = true;     // every field is exact: one group, no masking
+  bool has_lpm_ = false;  // the prefix length is the priority
   bool has_ranges_ = false;
   std::vector<Stored> stored_;
   std::vector<std::uint32_t> free_;

@@ -14,7 +14,8 @@
 namespace p4emu {
 namespace {
 
-// Room for bursts of a whole slot pool from several ranks; the kernel halves or caps it as it likes.
+// Room for bursts of a whole slot pool from several ranks; the kernel halves or caps it as it
+// likes.
 constexpr int kSocketBufferBytes = 4 << 20;
 constexpr std::size_t kControlBytes = CMSG_SPACE(sizeof(std::uint32_t));
 constexpr std::size_t kSendMemoryBytes = 1 << 20;
@@ -30,9 +31,9 @@ UdpPort::UdpPort(const std::string& host, std::uint16_t port) {
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) {
-    throw SwitchError(Code::kInvalidArgument,
-                      "a udp port needs an IPv4 address to bind to, such as 127.0.0.1; got '" +
-                          host + "'");
+    throw SwitchError(
+        Code::kInvalidArgument,
+        "a udp port needs an IPv4 address to bind to, such as 127.0.0.1; got '" + host + "'");
   }
   fd_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd_ < 0) fail("cannot open a UDP socket");
@@ -147,8 +148,8 @@ void UdpPort::flush() {
   }
   std::size_t done = 0;
   while (done < tx_count_) {
-    const int sent = sendmmsg(fd_, &tx_headers_[done], static_cast<unsigned>(tx_count_ - done),
-                              MSG_DONTWAIT);
+    const int sent =
+        sendmmsg(fd_, &tx_headers_[done], static_cast<unsigned>(tx_count_ - done), MSG_DONTWAIT);
     if (sent > 0) {
       for (std::size_t i = done; i < done + static_cast<std::size_t>(sent); ++i) {
         const auto* bytes = static_cast<const std::uint8_t*>(tx_vectors_[i].iov_base);

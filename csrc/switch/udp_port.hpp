@@ -23,11 +23,11 @@ struct PortCounts {
   std::uint64_t rx_bytes = 0;
   std::uint64_t tx_frames = 0;
   std::uint64_t tx_bytes = 0;
-  std::uint64_t rx_kernel_drops = 0;   // receive buffer overflows (SO_RXQ_OVFL)
-  std::uint64_t rx_truncated = 0;      // datagrams longer than a frame may be
-  std::uint64_t tx_no_peer = 0;        // nobody has been heard from yet
-  std::uint64_t tx_queue_full = 0;     // the socket took no more
-  std::uint64_t tx_errors = 0;         // any other refusal, such as a frame beyond the MTU
+  std::uint64_t rx_kernel_drops = 0;  // receive buffer overflows (SO_RXQ_OVFL)
+  std::uint64_t rx_truncated = 0;     // datagrams longer than a frame may be
+  std::uint64_t tx_no_peer = 0;       // nobody has been heard from yet
+  std::uint64_t tx_queue_full = 0;    // the socket took no more
+  std::uint64_t tx_errors = 0;        // any other refusal, such as a frame beyond the MTU
 };
 
 class UdpPort {

@@ -1,4 +1,5 @@
-// Tables of the switch: random entries and lookups against a naive reference that scans all entries.
+// Tables of the switch: random entries and lookups against a naive reference that scans all
+// entries.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -96,11 +97,11 @@ void compare_with_reference(const std::vector<KeyFieldImage>& key, std::uint32_t
   std::printf("seed %u\n", seed);
   std::mt19937 random(seed);
   const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
-  const bool lpm_alone = std::ranges::any_of(key, [](const KeyFieldImage& f) {
-    return f.kind == MatchKind::kLpm;
-  }) && std::ranges::all_of(key, [](const KeyFieldImage& f) {
-    return f.kind == MatchKind::kLpm || f.kind == MatchKind::kExact;
-  });
+  const bool lpm_alone =
+      std::ranges::any_of(key, [](const KeyFieldImage& f) { return f.kind == MatchKind::kLpm; }) &&
+      std::ranges::all_of(key, [](const KeyFieldImage& f) {
+        return f.kind == MatchKind::kLpm || f.kind == MatchKind::kExact;
+      });
 
   Table table(image(key));
   const Reference reference(key);
@@ -225,8 +226,8 @@ TEST(a_hash_index_survives_many_insertions_and_removals) {
       model[key] = FlatIndex::kNone;
     }
   }
-  CHECK_EQ(index.size(), model.size() - static_cast<std::size_t>(std::ranges::count(
-                                            model, FlatIndex::kNone)));
+  CHECK_EQ(index.size(),
+           model.size() - static_cast<std::size_t>(std::ranges::count(model, FlatIndex::kNone)));
 }
 
 TEST(a_table_refuses_what_does_not_fit_and_says_how) {
