@@ -1,5 +1,6 @@
 // One direction of one cable between a host and a switch port: delay, rate, queue, and everything
-// a network may do to a frame (lose it, double it, hold it back, change its bits).
+// a network may do to a frame (lose it, double it, hold it back, change its bits: the impairment
+// that switch ports have too).
 //
 // A link decides what becomes of a frame when it is put on the wire; it keeps held-back frames and
 // knows no clock but the times it is given. Who delivers is the simulation. Main types: LinkConfig,
@@ -11,7 +12,7 @@
 #include <vector>
 
 #include "engine/time.hpp"
-#include "sim/random.hpp"
+#include "switch/impairment.hpp"
 
 namespace pycollective::sim {
 
@@ -28,13 +29,8 @@ struct LinkConfig {
   double hold = 0;  // held back until up to `hold_frames` later frames have passed
   std::uint32_t hold_frames = 50;
   Time hold_limit{10'000'000};  // 10 ms: or until this long has passed, when the link is quiet
-  double corrupt = 0;           // a burst of 1 to kBurstBits changed bits
+  double corrupt = 0;           // a burst of 1 to p4emu::kBurstBits changed bits
 };
-
-// Longest run of bits that corruption touches. The ones-complement sums of IPv4 and UDP notice
-// every change that is confined to 15 consecutive bits; wider damage is what a link's own CRC is
-// for.
-inline constexpr std::uint32_t kBurstBits = 15;
 
 struct LinkStatistics {
   std::uint64_t sent = 0;       // frames given to the link
@@ -52,15 +48,11 @@ struct Delivery {
   Frame frame;
 };
 
-// What `Link::send` decided: frames that arrive, and the latest moments at which `Link::expire`
-// is to be called for frames that were held back.
+// What `Link::send` decided: frames that arrive, and the moments at which `Link::expire` is to be
+// called for frames that were held back.
 struct Outcome {
   std::vector<Delivery> deliveries;
-  struct Expiry {
-    Time at;
-    std::uint64_t token;
-  };
-  std::vector<Expiry> expiries;
+  std::vector<Time> expiries;
 };
 
 class Link {
@@ -68,31 +60,22 @@ class Link {
   Link(const LinkConfig& config, std::uint64_t seed, std::uint64_t stream);
 
   // Puts a frame on the wire at `now`; appends to `outcome`.
-  void send(Time now, Frame frame, Outcome& outcome);
+  void send(Time now, const Frame& frame, Outcome& outcome);
 
-  // Lets the held-back frame `token` go if it is still there; true when it came out (at once).
-  bool expire(std::uint64_t token, Frame& frame);
+  // Lets go of the frames whose hold limit has come; they arrive at once.
+  std::vector<Frame> expire(Time now);
 
-  void configure(const LinkConfig& config) { config_ = config; }
-  std::size_t held() const { return held_.size(); }
+  void configure(const LinkConfig& config);
+  std::size_t held() const { return impairment_.held(); }
   LinkStatistics statistics;
 
  private:
-  struct Held {
-    std::uint64_t token;
-    std::uint64_t remaining;  // frames that have still to pass
-    Frame frame;
-  };
-
-  // Delivers or holds one copy of a frame.
-  void forward(Time arrival, Frame frame, bool hold, std::uint64_t frames, Outcome& outcome);
+  void count_impairment();
 
   LinkConfig config_;
-  Random random_;
+  p4emu::Impairment impairment_;
   Time free_at_{0};               // when the wire is idle again
   std::vector<Time> departures_;  // of frames that wait for the wire, oldest first
-  std::vector<Held> held_;
-  std::uint64_t next_token_ = 0;
 };
 
 }  // namespace pycollective::sim

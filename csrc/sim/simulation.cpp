@@ -115,7 +115,7 @@ bool Simulation::step(Time limit) {
       break;
     case EventKind::kExpiry:
       --on_wire_;
-      if (Frame frame; link_of(taken.host, taken.direction).expire(taken.token, frame)) {
+      for (const Frame& frame : link_of(taken.host, taken.direction).expire(now_)) {
         deliver(taken.host, taken.direction, frame);
       }
       break;
@@ -128,26 +128,24 @@ bool Simulation::step(Time limit) {
   return true;
 }
 
-void Simulation::put_on_wire(Time at, std::uint16_t host, Direction direction, Frame frame) {
+void Simulation::put_on_wire(Time at, std::uint16_t host, Direction direction, const Frame& frame) {
   if (!faults_.admit(at, host, direction, frame)) return;
   Outcome outcome;
-  link_of(host, direction).send(at, std::move(frame), outcome);
+  link_of(host, direction).send(at, frame, outcome);
   for (Delivery& delivery : outcome.deliveries) {
     push({.at = delivery.at,
           .order = 0,
           .kind = EventKind::kArrival,
           .direction = direction,
           .host = host,
-          .token = 0,
           .frame = std::move(delivery.frame)});
   }
-  for (const Outcome::Expiry& expiry : outcome.expiries) {
-    push({.at = expiry.at,
+  for (const Time expiry : outcome.expiries) {
+    push({.at = expiry,
           .order = 0,
           .kind = EventKind::kExpiry,
           .direction = direction,
           .host = host,
-          .token = expiry.token,
           .frame = {}});
   }
 }
@@ -206,7 +204,6 @@ void Simulation::service(std::uint16_t index) {
             .kind = EventKind::kWake,
             .direction = Direction::kToHost,
             .host = index,
-            .token = 0,
             .frame = {}});
     }
   }

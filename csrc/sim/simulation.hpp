@@ -79,7 +79,6 @@ class Simulation : private FrameSink {
     EventKind kind;
     Direction direction;  // of the link, for kArrival and kExpiry
     std::uint16_t host;
-    std::uint64_t token;
     Frame frame;
   };
   static bool later(const Event& a, const Event& b);
@@ -99,7 +98,7 @@ class Simulation : private FrameSink {
 
   void push(Event event);
   bool step(Time limit);  // processes the next event, false when there is none up to `limit`
-  void put_on_wire(Time at, std::uint16_t host, Direction direction, Frame frame);
+  void put_on_wire(Time at, std::uint16_t host, Direction direction, const Frame& frame);
   void deliver(std::uint16_t host, Direction direction, const Frame& frame);
   void release(std::vector<Released> frames);
   void service(std::uint16_t host);

@@ -176,11 +176,12 @@ TEST(a_quiet_link_lets_held_frames_go_at_their_limit) {
   link.send(Time(0), contribution(9), outcome);
   CHECK(outcome.deliveries.empty());
   REQUIRE_EQ(outcome.expiries.size(), 1);
-  CHECK_EQ(outcome.expiries[0].at.count(), 1'005'000);
-  Frame frame;
-  REQUIRE(link.expire(outcome.expiries[0].token, frame));
-  CHECK_EQ(chunk_of(frame), 9);
-  CHECK(!link.expire(outcome.expiries[0].token, frame));
+  CHECK_EQ(outcome.expiries[0].count(), 1'005'000);
+  CHECK(link.expire(outcome.expiries[0] - Time(1)).empty());
+  const std::vector<Frame> frames = link.expire(outcome.expiries[0]);
+  REQUIRE_EQ(frames.size(), 1);
+  CHECK_EQ(chunk_of(frames[0]), 9);
+  CHECK(link.expire(outcome.expiries[0]).empty());
 }
 
 TEST(corruption_never_passes_the_checksums) {

@@ -1,12 +1,12 @@
-// The simulator's random numbers: xoshiro256** seeded through splitmix64, so that a seed printed by
-// a failing run gives the same run on every machine and standard library.
+// Random numbers for impaired links: xoshiro256** seeded through splitmix64, so that a seed printed
+// by a failing run gives the same run on every machine and standard library. Main type: Random.
 #pragma once
 
 #include <array>
 #include <bit>
 #include <cstdint>
 
-namespace pycollective::sim {
+namespace p4emu {
 
 class Random {
  public:
@@ -48,4 +48,4 @@ class Random {
   std::array<std::uint64_t, 4> state_{};
 };
 
-}  // namespace pycollective::sim
+}  // namespace p4emu
