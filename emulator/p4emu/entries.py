@@ -16,6 +16,9 @@ from typing import Any
 from p4emu.errors import SwitchError
 from p4emu.jit.image import ActionSpec, KeyField, TableSpec
 
+_MAX_ENTRIES = 0xFFFFFFFF
+"""The largest table size the run time can be told; more entries than that fit no memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Match:
@@ -77,7 +80,7 @@ def table_image(spec: TableSpec) -> dict[str, Any]:
         "action_data_bytes": [action.data_bytes for action in spec.actions],
         "initial": (default.action, _data_bytes(spec.actions[default.action], default.args)),
         "entries": entries,
-        "size": spec.size,
+        "size": min(spec.size, _MAX_ENTRIES),
         "counts": spec.has_counter,
         "const_default": spec.const_default,
         "const_entries": spec.const_entries,

@@ -15,6 +15,7 @@ from typing import Any
 from p4.config.v1 import p4info_pb2
 
 from p4emu.frontend import ast
+from p4emu.frontend.diagnostics import Diagnostics
 from p4emu.frontend.program import (
     ActionCall,
     BlockApply,
@@ -24,6 +25,7 @@ from p4emu.frontend.program import (
     ExternFunctionCall,
     TableApply,
 )
+from p4emu.frontend.source import Source
 from p4emu.frontend.types import (
     BitsType,
     BoolType,
@@ -82,7 +84,13 @@ class _Objects:
 
 
 def p4info(checked: CheckedProgram) -> p4info_pb2.P4Info:
-    """The P4Info of a checked v1model program; empty but for types if it has no `main`."""
+    """The P4Info of a checked v1model program; empty but for types if it has no `main`.
+
+    Raises
+    ------
+    CompileError
+        A size is too large for a P4Info.
+    """
     return _Generator(checked).run()
 
 
@@ -278,7 +286,7 @@ class _Generator:
         table = self._checked.table(d)
         message = self._info.tables.add()
         self._preamble(message, PREFIX.TABLE, name, d.annotations)
-        message.size = table.size or DEFAULT_TABLE_SIZE
+        message.size = self._checked_size(table.size or DEFAULT_TABLE_SIZE, d.source, 64)
         self._default(message, table, block)
         ids = _field_ids([key.element.annotations for key in table.keys])
         for key, identity in zip(table.keys, ids, strict=True):
@@ -362,6 +370,18 @@ class _Generator:
                 return self._value(block.arguments[declaration], block.outer)
         return None
 
+    def _size(self, expression: ast.Expression | None, block: _Block | None, bits: int) -> int:
+        """A size that an `int<bits>` of P4Info holds; CompileError."""
+        if expression is None:
+            return 0
+        return self._checked_size(self._value(expression, block) or 0, expression.source, bits)
+
+    def _checked_size(self, size: int, source: Source, bits: int) -> int:
+        largest = (1 << (bits - 1)) - 1
+        if not 0 <= size <= largest:
+            Diagnostics({}).fatal(source, f"a size must be at most {largest}, not {size}")
+        return size
+
     def _action(self, name: str, d: ast.ActionDeclaration, bound: bool) -> None:
         message = self._info.actions.add()
         self._preamble(message, PREFIX.ACTION, name, d.annotations)
@@ -402,7 +422,7 @@ class _Generator:
         )
         for argument in made.arguments:
             if argument.parameter.name == "size":
-                message.size = self._value(argument.value, block) or 0
+                message.size = self._size(argument.value, block, 64)
         if message.with_selector:
             message.max_group_size = annotation_int(annotations, "max_group_size") or 0
             semantics = find(annotations, "selector_size_semantics")
@@ -467,7 +487,7 @@ class _Generator:
             return
         message = collection.add()
         self._preamble(message, _EXTERNS[kind], name, instance.annotations)
-        message.size = self._value(made.arguments[0].value, block) or 0
+        message.size = self._size(made.arguments[0].value, block, 32 if kind == "register" else 64)
         index = len(made.type.arguments) - 1
         if kind == "register":
             message.type_spec.CopyFrom(self._types.spec(made.type.arguments[0]))
@@ -504,7 +524,7 @@ class _Generator:
     def _value_set(self, name: str, d: ast.ValueSetDeclaration, block: _Block) -> None:
         message = self._info.value_sets.add()
         self._preamble(message, PREFIX.VALUE_SET, name, d.annotations)
-        message.size = self._value(d.size, block) or 0
+        message.size = self._size(d.size, block, 32)
         type_ = self._checked.type_of_ref(d.type)
         if isinstance(type_, BitsType):
             message.match.add(id=1, bitwidth=type_.width, match_type=p4info_pb2.MatchField.EXACT)

@@ -59,6 +59,7 @@ def compile(
     *,
     include: Sequence[str | PathLike[str]] = (),
     defines: Mapping[str, str] | None = None,
+    root: Path | None = None,
 ) -> Program:
     """Compile a P4_16 program for the v1model architecture.
 
@@ -70,6 +71,8 @@ def compile(
         Folders searched for included files, after the including file's own.
     defines
         Preprocessor macros: name to replacement text.
+    root
+        A folder: nothing outside of it is included but p4emu's own files. For sources of others.
 
     Raises
     ------
@@ -81,7 +84,10 @@ def compile(
     seconds: dict[str, float] = {}
     begin = time.perf_counter()
     checked = frontend.check(
-        Path(path), include=[Path(folder) for folder in include], defines=dict(defines or {})
+        Path(path),
+        include=[Path(folder) for folder in include],
+        defines=dict(defines or {}),
+        root=root,
     )
     front_end = time.perf_counter()
     seconds["front end"] = front_end - begin

@@ -9,6 +9,7 @@ Main types: `Switch`, `CounterValue`, `Port`; entries are in `p4emu.entries`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
@@ -28,7 +29,7 @@ from p4emu.entries import (
     table_image,
 )
 from p4emu.errors import SwitchError
-from p4emu.jit.image import TableSpec
+from p4emu.jit.image import ProgramImage, TableSpec
 
 if TYPE_CHECKING:
     from p4emu.program import Program
@@ -93,8 +94,16 @@ class Switch:
         return self._runtime
 
     def load(self, program: Program) -> None:
-        """Run another program. Ports stay; tables, registers, counters and groups begin anew."""
+        """Run another program. Ports stay; tables, registers, counters and groups begin anew.
+
+        Raises
+        ------
+        SwitchError
+            RESOURCE_EXHAUSTED: its registers and counters need more memory than the machine has.
+            The program before goes on.
+        """
         image = program.compiled.image
+        _check_memory(image)
         tables = {spec.name: (i, spec) for i, spec in enumerate(image.tables)}
         spec = {
             "ingress": program.compiled.ingress,
@@ -106,7 +115,12 @@ class Switch:
             "registers": [(group.row_bytes, group.length) for group in image.registers],
             "counters": [counter.size for counter in image.counters],
         }
-        self._runtime.load(spec, program.compiled)
+        try:
+            self._runtime.load(spec, program.compiled)
+        except MemoryError:
+            raise SwitchError(
+                "RESOURCE_EXHAUSTED", f"there is not enough memory left for {_state_text(image)}"
+            ) from None
         self._program = program
         self._tables = tables
         self._counters = {
@@ -351,6 +365,27 @@ class Switch:
     def _check_index(index: int) -> None:
         if not 0 <= index < 2**64:
             raise SwitchError("OUT_OF_RANGE", f"index {index} is out of range")
+
+
+def _state_bytes(image: ProgramImage) -> int:
+    """Bytes of a program's registers and counters; entries come later, as they are inserted."""
+    registers = sum(group.row_bytes * (group.length + 1) for group in image.registers)
+    return registers + sum(16 * counter.size for counter in image.counters)
+
+
+def _state_text(image: ProgramImage) -> str:
+    return f"the program's registers and counters ({_state_bytes(image) / 2**30:.1f} GiB)"
+
+
+def _check_memory(image: ProgramImage) -> None:
+    # The kernel promises more than there is, and ends the process when it has to keep its word.
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if _state_bytes(image) > memory:
+        raise SwitchError(
+            "RESOURCE_EXHAUSTED",
+            f"this machine has {memory / 2**30:.1f} GiB of memory, less than "
+            f"{_state_text(image)} need",
+        )
 
 
 def parse_port_spec(spec: str) -> tuple[str, int]:

@@ -37,6 +37,7 @@ def check(
     *,
     include: Sequence[Path] = (),
     defines: Mapping[str, str] = _NO_DEFINES,
+    root: Path | None = None,
 ) -> CheckedProgram:
     """Compile a P4_16 file as far as a checked program.
 
@@ -48,6 +49,9 @@ def check(
         Directories to look for included files, before p4emu's own with core.p4 and v1model.p4.
     defines
         Preprocessor macros, as the compiler option -D gives them.
+    root
+        A folder: nothing outside of it is included but p4emu's own files. For sources of others,
+        whose error messages would tell them what is in this machine's files.
 
     Raises
     ------
@@ -56,7 +60,7 @@ def check(
     """
     name = str(path)
     text = read_source(Path(path), Diagnostics({}), Source(name, 1, 1))
-    return check_text(text, name, include=include, defines=defines)
+    return check_text(text, name, include=include, defines=defines, root=root)
 
 
 def check_text(
@@ -65,12 +69,19 @@ def check_text(
     *,
     include: Sequence[Path] = (),
     defines: Mapping[str, str] = _NO_DEFINES,
+    root: Path | None = None,
 ) -> CheckedProgram:
     """Like `check`, for the text of a file named `path`."""
     files: dict[str, list[str]] = {}
     diagnostics = Diagnostics(files)
     preprocessed = preprocess(
-        text, path, include=include, defines=defines, diagnostics=diagnostics, files=files
+        text,
+        path,
+        include=include,
+        defines=defines,
+        diagnostics=diagnostics,
+        files=files,
+        root=root,
     )
     grammar = tables.load()
     tokens = Lexer(grammar.literals).tokens(preprocessed, path, diagnostics)

@@ -68,9 +68,12 @@ class _Line(int):
 class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
     """pcpp with our messages, file access and limits."""
 
-    def __init__(self, files: dict[str, list[str]], diagnostics: Diagnostics) -> None:
+    def __init__(
+        self, files: dict[str, list[str]], diagnostics: Diagnostics, root: Path | None
+    ) -> None:
         self._files = files
         self._diagnostics = diagnostics
+        self._roots = None if root is None else (root.resolve(), INCLUDE_DIRECTORY)
         self._line_starts: dict[str, list[int]] = {}
         self._tokens = 0
         self._open_files: list[str] = []
@@ -124,7 +127,7 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
 
     def on_file_open(self, is_system_include: bool, includepath: str) -> StringIO:
         path = Path(includepath)
-        if not path.is_file():
+        if not self._allowed(path) or not path.is_file():
             raise OSError(includepath)
         if self.include_depth > MAX_INCLUDE_DEPTH:
             self._diagnostics.fatal(
@@ -133,6 +136,9 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
                 f"{path.name} probably includes itself; give it an include guard",
             )
         return StringIO(read_source(path, self._diagnostics, self.source_of(self.lastdirective)))
+
+    def _allowed(self, path: Path) -> bool:
+        return self._roots is None or not {*path.resolve().parents}.isdisjoint(self._roots)
 
     def on_include_not_found(
         self, is_malformed: bool, is_system_include: bool, curdir: str, includepath: str
@@ -198,14 +204,16 @@ def preprocess(
     defines: Mapping[str, str],
     diagnostics: Diagnostics,
     files: dict[str, list[str]],
+    root: Path | None = None,
 ) -> Preprocessed:
     """Preprocess `text`, the content of `path`.
 
     `include` directories are searched after the including file's own, before p4emu's. `files` gets
-    the lines of every file read. Raises CompileError.
+    the lines of every file read. With a `root`, files outside of it are as if they did not exist,
+    except for p4emu's own: for sources that come from somebody else. Raises CompileError.
     """
     files[path] = text.splitlines()
-    cpp = _Preprocessor(files, diagnostics)
+    cpp = _Preprocessor(files, diagnostics, root)
     for name, value in defines.items():
         if not name.isidentifier() or "\n" in value:
             diagnostics.fatal(Source("<command line>", 1, 1), f"cannot define '{name}'")

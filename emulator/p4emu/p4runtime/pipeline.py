@@ -151,23 +151,29 @@ def _verify(config: Any) -> _Verified:
     if not config.HasField("p4info"):
         raise SwitchError("INVALID_ARGUMENT", "the config has no P4Info")
     schema = Schema(config.p4info)
-    program = _compile(config.p4_device_config)
-    schema.check_describes(Schema(program.p4info))
+    program, its_schema = _compile(config.p4_device_config)
+    schema.check_describes(its_schema)
     kept = p4rt.ForwardingPipelineConfig()
     kept.CopyFrom(config)
     return _Verified(kept, schema, program)
 
 
-def _compile(device_config: bytes) -> Program:
+def _compile(device_config: bytes) -> tuple[Program, Schema]:
     from p4emu.program import compile
 
     with tempfile.TemporaryDirectory(prefix="p4emu-") as folder:
         try:
             sources = unpack(device_config, Path(folder))
-            return compile(sources.main, defines=sources.defines, include=sources.include)
+            program = compile(
+                sources.main,
+                defines=sources.defines,
+                include=sources.include,
+                root=Path(folder),  # clients do not read this machine's files
+            )
+            return program, Schema(program.p4info)
         except BundleError as error:
             raise SwitchError("INVALID_ARGUMENT", str(error)) from None
         except CompileError as error:
             # The client knows the files by their names in the bundle.
-            text = str(error).replace(f"{folder}/", "")
+            text = str(error).replace(f"{folder}/", "").replace(folder, "the bundle")
             raise SwitchError("INVALID_ARGUMENT", f"the program has errors:\n{text}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -131,6 +132,38 @@ def test_a_program_with_errors_is_refused_with_the_compilers_message(
     assert f"\nprogram.p4:{line}:" in message
     assert "^" in message
     assert len(client.read(names.entry("I.const_table"))) == 2  # the old one goes on
+
+
+@pytest.mark.parametrize("quoted", ['"{}"', "<{}>"])
+def test_a_program_cannot_include_files_of_the_switchs_machine(
+    client: Client, p4info: Any, tmp_path: Path, quoted: str
+) -> None:
+    """Otherwise compiler messages, which show lines, would let clients read them."""
+    secret = tmp_path / "secret.txt"
+    secret.write_text("the secret\n")
+    for name in (secret, f"../../../../../../../../..{secret}", tmp_path / "no such file"):
+        text = f"#include {quoted.format(name)}\n{SOURCE}"
+        code, message = _refused(client.set_pipeline, Config.VERIFY, p4info, text.encode())
+        assert code == grpc.StatusCode.INVALID_ARGUMENT
+        assert f"program.p4:1:2: error: file '{name}' not found" in message
+        assert "the secret" not in message
+
+
+def test_a_program_too_large_for_the_machine_is_refused_and_the_old_one_goes_on(
+    client: Client, names: Names, p4info: Any
+) -> None:
+    # Half a TiB; a P4Info need not have all objects of the program.
+    declared = SOURCE.replace("register<bit<20>>", "register<bit<2048>>(2000000000) huge;\n    "
+                              "register<bit<20>>")  # fmt: skip
+    huge = declared.replace("only_packets.count", "huge.write(0, 0);\n        only_packets.count")
+    code, message = _refused(client.set_pipeline, Config.VERIFY_AND_COMMIT, p4info, huge.encode())
+    assert code == grpc.StatusCode.RESOURCE_EXHAUSTED, message
+    assert "less than the program's registers and counters (476.8 GiB) need" in message, message
+    registers = SOURCE.replace("register<bit<20>>(16)", "register<bit<20>>(4000000000)").encode()
+    code, message = _refused(client.set_pipeline, Config.VERIFY_AND_COMMIT, p4info, registers)
+    assert code == grpc.StatusCode.INVALID_ARGUMENT
+    assert "error: a size must be at most 2147483647, not 4000000000" in message
+    assert len(client.read(names.entry("I.const_table"))) == 2
 
 
 def test_a_p4info_of_another_program_is_refused(client: Client, p4info: Any) -> None:
