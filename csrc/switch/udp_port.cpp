@@ -17,7 +17,8 @@ namespace {
 // Room for bursts of a whole slot pool from several ranks; the kernel halves or caps it as it
 // likes.
 constexpr int kSocketBufferBytes = 4 << 20;
-constexpr std::size_t kControlBytes = CMSG_SPACE(sizeof(std::uint32_t));
+constexpr std::size_t kControlBytes =
+    CMSG_SPACE(sizeof(std::uint32_t)) + datagram::kCoalescingControlBytes;
 constexpr std::size_t kSendMemoryBytes = 1 << 20;
 
 [[noreturn]] void fail(const std::string& what) {
@@ -49,15 +50,16 @@ UdpPort::UdpPort(const std::string& host, std::uint16_t port) {
     fail("cannot bind to udp:" + host + ":" + std::to_string(port));
   }
 
-  rx_memory_.resize(kBatch * kMaxFrameBytes);
-  rx_vectors_.resize(kBatch);
-  rx_headers_.resize(kBatch);
-  rx_addresses_.resize(kBatch);
-  rx_control_.resize(kBatch * kControlBytes);
-  rx_frames_.reserve(kBatch);
-  tx_memory_.resize(kSendMemoryBytes);
-  tx_vectors_.resize(kBatch);
-  tx_headers_.resize(kBatch);
+  datagram::enable_coalescing(fd_);  // without it, a message is a frame
+
+  rx_memory_ = std::make_unique_for_overwrite<std::uint8_t[]>(kMessages * kMaxFrameBytes);
+  rx_vectors_.resize(kMessages);
+  rx_headers_.resize(kMessages);
+  rx_addresses_.resize(kMessages);
+  rx_control_.resize(kMessages * kControlBytes);
+  rx_frames_.reserve(kMessages * datagram::kMaxSegments);
+  tx_memory_ = std::make_unique_for_overwrite<std::uint8_t[]>(kSendMemoryBytes);
+  tx_vectors_.resize(kSendBatch);
 }
 
 UdpPort::~UdpPort() { close(fd_); }
@@ -92,7 +94,7 @@ void UdpPort::note_kernel_drops(const msghdr& header) {
 
 std::span<const std::span<const std::uint8_t>> UdpPort::receive() {
   rx_frames_.clear();
-  for (std::size_t i = 0; i < kBatch; ++i) {
+  for (std::size_t i = 0; i < kMessages; ++i) {
     rx_vectors_[i] = {&rx_memory_[i * kMaxFrameBytes], kMaxFrameBytes};
     rx_headers_[i] = {};
     msghdr& header = rx_headers_[i].msg_hdr;
@@ -103,21 +105,21 @@ std::span<const std::span<const std::uint8_t>> UdpPort::receive() {
     header.msg_control = &rx_control_[i * kControlBytes];
     header.msg_controllen = kControlBytes;
   }
-  const int count = recvmmsg(fd_, rx_headers_.data(), kBatch, MSG_DONTWAIT, nullptr);
+  const int count = recvmmsg(fd_, rx_headers_.data(), kMessages, MSG_DONTWAIT, nullptr);
   for (int i = 0; i < count; ++i) {
     const msghdr& header = rx_headers_[i].msg_hdr;
     if ((header.msg_flags & MSG_TRUNC) != 0) {
       ++counts_.rx_truncated;
       continue;
     }
-    const std::span<const std::uint8_t> frame{&rx_memory_[i * kMaxFrameBytes],
-                                              rx_headers_[i].msg_len};
     peer_ = rx_addresses_[i];
     has_peer_ = true;
-    ++counts_.rx_frames;
-    counts_.rx_bytes += frame.size();
-    if (capture_ != nullptr) record(frame);
-    rx_frames_.push_back(frame);
+    datagram::split(header, rx_headers_[i].msg_len, [this](std::span<const std::uint8_t> frame) {
+      ++counts_.rx_frames;
+      counts_.rx_bytes += frame.size();
+      if (capture_ != nullptr) record(frame);
+      rx_frames_.push_back(frame);
+    });
   }
   if (count > 0) note_kernel_drops(rx_headers_[count - 1].msg_hdr);
   return rx_frames_;
@@ -128,41 +130,40 @@ void UdpPort::queue(std::span<const std::uint8_t> frame) {
     ++counts_.tx_no_peer;
     return;
   }
-  if (tx_count_ == kBatch || tx_used_ + frame.size() > tx_memory_.size()) flush();
+  if (tx_count_ == kSendBatch || tx_used_ + frame.size() > kSendMemoryBytes) flush();
   std::uint8_t* place = &tx_memory_[tx_used_];
   std::memcpy(place, frame.data(), frame.size());
   tx_vectors_[tx_count_] = {place, frame.size()};
   ++tx_count_;
   // Frames begin on cache lines, so that copies are aligned.
-  tx_used_ = std::min((tx_used_ + frame.size() + 63) / 64 * 64, tx_memory_.size());
+  tx_used_ = std::min((tx_used_ + frame.size() + 63) / 64 * 64, kSendMemoryBytes);
 }
 
 void UdpPort::flush() {
-  for (std::size_t i = 0; i < tx_count_; ++i) {
-    tx_headers_[i] = {};
-    msghdr& header = tx_headers_[i].msg_hdr;
-    header.msg_name = &peer_;
-    header.msg_namelen = sizeof(peer_);
-    header.msg_iov = &tx_vectors_[i];
-    header.msg_iovlen = 1;
-  }
   std::size_t done = 0;
   while (done < tx_count_) {
+    const std::span<mmsghdr> messages =
+        tx_plan_.build(std::span(tx_vectors_).subspan(done, tx_count_ - done), segment_, &peer_);
     const int sent =
-        sendmmsg(fd_, &tx_headers_[done], static_cast<unsigned>(tx_count_ - done), MSG_DONTWAIT);
+        sendmmsg(fd_, messages.data(), static_cast<unsigned>(messages.size()), MSG_DONTWAIT);
     if (sent > 0) {
-      for (std::size_t i = done; i < done + static_cast<std::size_t>(sent); ++i) {
-        const auto* bytes = static_cast<const std::uint8_t*>(tx_vectors_[i].iov_base);
-        if (capture_ != nullptr) record({bytes, tx_vectors_[i].iov_len});
-        ++counts_.tx_frames;
-        counts_.tx_bytes += tx_vectors_[i].iov_len;
+      for (int message = 0; message < sent; ++message) {
+        for (std::size_t n = tx_plan_.datagrams_in(message); n > 0; --n, ++done) {
+          const iovec& vector = tx_vectors_[done];
+          if (capture_ != nullptr) {
+            record({static_cast<const std::uint8_t*>(vector.iov_base), vector.iov_len});
+          }
+          ++counts_.tx_frames;
+          counts_.tx_bytes += vector.iov_len;
+        }
       }
-      done += static_cast<std::size_t>(sent);
     } else if (errno == EINTR) {
       continue;
     } else if (errno == EAGAIN || errno == ENOBUFS) {
       counts_.tx_queue_full += tx_count_ - done;
       break;
+    } else if (datagram::SendPlan::is_refusal(errno) && tx_plan_.datagrams_in(0) > 1) {
+      segment_ = false;
     } else {
       // The first of the rest cannot be sent; the others may.
       ++counts_.tx_errors;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "datagram/segmentation.hpp"
 #include "switch/pcap.hpp"
 #include "switch/pipeline.hpp"
 
@@ -32,8 +33,10 @@ struct PortCounts {
 
 class UdpPort {
  public:
-  // Datagrams taken or given in one system call.
-  static constexpr std::size_t kBatch = 64;
+  // Messages taken in one system call; each may hold many frames where the kernel coalesces.
+  static constexpr std::size_t kMessages = 16;
+  // Frames given in one system call.
+  static constexpr std::size_t kSendBatch = 256;
 
   // Binds to `host` (an IPv4 address) and `port` (0: any). Throws SwitchError (kInvalidArgument,
   // kUnavailable).
@@ -51,7 +54,8 @@ class UdpPort {
   void capture(std::unique_ptr<PcapWriter> writer) { capture_ = std::move(writer); }
   void flush_capture();
 
-  // Takes up to kBatch waiting frames; they stay valid until the next call. Never blocks.
+  // Takes waiting frames, up to kMessages messages of them; they stay valid until the next call.
+  // Never blocks.
   std::span<const std::span<const std::uint8_t>> receive();
 
   // Queues a frame (copies it); sends what is queued when there is a batch.
@@ -71,8 +75,8 @@ class UdpPort {
   sockaddr_in peer_{};
   bool has_peer_ = false;
 
-  // Receive side: one buffer of kMaxFrameBytes a datagram, touched only as far as data comes.
-  std::vector<std::uint8_t> rx_memory_;
+  // Receive side: one buffer of kMaxFrameBytes a message, touched only as far as data comes.
+  std::unique_ptr<std::uint8_t[]> rx_memory_;
   std::vector<iovec> rx_vectors_;
   std::vector<mmsghdr> rx_headers_;
   std::vector<sockaddr_in> rx_addresses_;
@@ -80,11 +84,12 @@ class UdpPort {
   std::vector<std::span<const std::uint8_t>> rx_frames_;
 
   // Send side: frames one after the other.
-  std::vector<std::uint8_t> tx_memory_;
+  std::unique_ptr<std::uint8_t[]> tx_memory_;
   std::size_t tx_used_ = 0;
   std::size_t tx_count_ = 0;
   std::vector<iovec> tx_vectors_;
-  std::vector<mmsghdr> tx_headers_;
+  datagram::SendPlan tx_plan_{kSendBatch};
+  bool segment_ = true;  // until the kernel, the device or the route says that it cannot
 };
 
 }  // namespace p4emu

@@ -288,7 +288,7 @@ bool Driver::receive() {
   if (frames.empty()) return false;
   const std::chrono::nanoseconds now = clock_now();
   for (const auto frame : frames) engine_.on_datagram(now, frame);
-  return frames.size() == kBatch;
+  return frames.size() >= kBatch;
 }
 
 // Sends one batch, so that receiving gets its turn; true when there may be more to send.

@@ -15,7 +15,7 @@
 
 namespace pycollective::transport {
 
-// Frames in one system call or one pass over a ring. 64 frames of 1,094 bytes are 68 KiB, which
+// Frames sent in one system call or one pass over a ring. 64 frames of 1,094 bytes are 68 KiB, which
 // stays in a second-level cache; beyond that the cost of the call is already spread thin.
 inline constexpr std::size_t kBatch = 64;
 
@@ -68,7 +68,7 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  // Takes what has arrived, at most kBatch frames. The frames are valid until the next call. An
+  // Takes what has arrived, or a good part of it. The frames are valid until the next call. An
   // empty span means that nothing is there now or that the transport has failed.
   virtual std::span<const std::span<const std::uint8_t>> receive() = 0;
 

@@ -13,8 +13,15 @@
 #include <charconv>
 #include <cstring>
 
+#include "datagram/segmentation.hpp"
+
 namespace pycollective::transport {
 namespace {
+
+// Messages taken in one system call; each may hold many frames where the kernel coalesces.
+constexpr std::size_t kReceiveMessages = 16;
+// The longest message: an IP packet.
+constexpr std::size_t kMessageBytes = 65535;
 
 // What the kernel charges a socket for one queued datagram of up to a page: the frame rounded up to
 // a power of two, and the bookkeeping around it. Linux doubles SO_RCVBUF for that, which is not
@@ -86,27 +93,43 @@ struct OpeningSocket {
 
 struct UdpTransport::Batches {
   explicit Batches(std::size_t max_frame)
-      : stride((max_frame + 63) / 64 * 64),
-        send_bytes(stride * kBatch),
-        receive_bytes(stride * kBatch) {
+      : send_bytes(std::make_unique_for_overwrite<std::uint8_t[]>(stride(max_frame) * kBatch)),
+        receive_bytes(
+            std::make_unique_for_overwrite<std::uint8_t[]>(kMessageBytes * kReceiveMessages)) {
     for (std::size_t i = 0; i < kBatch; ++i) {
-      send_vectors[i] = {send_bytes.data() + i * stride, 0};
-      receive_vectors[i] = {receive_bytes.data() + i * stride, max_frame};
-      send_headers[i].msg_hdr.msg_iov = &send_vectors[i];
-      send_headers[i].msg_hdr.msg_iovlen = 1;
-      receive_headers[i].msg_hdr.msg_iov = &receive_vectors[i];
-      receive_headers[i].msg_hdr.msg_iovlen = 1;
+      send_vectors[i] = {send_bytes.get() + i * stride(max_frame), 0};
+    }
+    for (std::size_t i = 0; i < kReceiveMessages; ++i) {
+      receive_vectors[i] = {receive_bytes.get() + i * kMessageBytes, kMessageBytes};
+    }
+    received.reserve(kReceiveMessages * datagram::kMaxSegments);
+  }
+
+  // Frames begin on cache lines.
+  static std::size_t stride(std::size_t max_frame) { return (max_frame + 63) / 64 * 64; }
+
+  // The kernel writes lengths into the headers, so they are made anew for each call.
+  void prepare_to_receive() {
+    for (std::size_t i = 0; i < kReceiveMessages; ++i) {
+      receive_headers[i] = {};
+      msghdr& header = receive_headers[i].msg_hdr;
+      header.msg_iov = &receive_vectors[i];
+      header.msg_iovlen = 1;
+      header.msg_control = receive_controls[i].data();
+      header.msg_controllen = receive_controls[i].size();
     }
   }
 
-  std::size_t stride;
-  std::vector<std::uint8_t> send_bytes;
-  std::vector<std::uint8_t> receive_bytes;
+  std::unique_ptr<std::uint8_t[]> send_bytes;
+  std::unique_ptr<std::uint8_t[]> receive_bytes;
   std::array<iovec, kBatch> send_vectors{};
-  std::array<iovec, kBatch> receive_vectors{};
-  std::array<mmsghdr, kBatch> send_headers{};
-  std::array<mmsghdr, kBatch> receive_headers{};
-  std::array<std::span<const std::uint8_t>, kBatch> received{};
+  datagram::SendPlan plan{kBatch};
+  bool segment = true;  // until the kernel, the device or the route says that it cannot
+  std::array<iovec, kReceiveMessages> receive_vectors{};
+  std::array<mmsghdr, kReceiveMessages> receive_headers{};
+  alignas(cmsghdr) std::array<std::array<std::uint8_t, datagram::kCoalescingControlBytes>,
+                              kReceiveMessages> receive_controls{};
+  std::vector<std::span<const std::uint8_t>> received;
 };
 
 UdpTransport::UdpTransport(const UdpConfig& config) : max_frame_(config.max_frame) {
@@ -150,7 +173,8 @@ UdpTransport::UdpTransport(const UdpConfig& config) : max_frame_(config.max_fram
   check_mtu(config.mtu);
   size_receive_buffer(config.window);
   batches_ = std::make_unique<Batches>(max_frame_);
-  opening.descriptor = -1;  // kept
+  datagram::enable_coalescing(socket_);  // without it, a message is a frame
+  opening.descriptor = -1;               // kept
 }
 
 UdpTransport::~UdpTransport() {
@@ -229,8 +253,9 @@ std::span<const std::span<const std::uint8_t>> UdpTransport::receive() {
   if (failure_) return {};
   // An error of an earlier datagram is reported once, in place of data: read past it.
   for (int tries = 0; tries < kPathErrorsPerFlush; ++tries) {
-    const int count =
-        recvmmsg(socket_, batches_->receive_headers.data(), kBatch, MSG_DONTWAIT, nullptr);
+    batches_->prepare_to_receive();
+    const int count = recvmmsg(socket_, batches_->receive_headers.data(), kReceiveMessages,
+                               MSG_DONTWAIT, nullptr);
     ++statistics_.receive_calls;
     if (count < 0) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) return {};
@@ -243,19 +268,21 @@ std::span<const std::span<const std::uint8_t>> UdpTransport::receive() {
       return {};
     }
     last_path_error_ = 0;
-    std::size_t whole = 0;
+    std::vector<std::span<const std::uint8_t>>& received = batches_->received;
+    received.clear();
     for (int i = 0; i < count; ++i) {
       const mmsghdr& header = batches_->receive_headers[static_cast<std::size_t>(i)];
-      if ((header.msg_hdr.msg_flags & MSG_TRUNC) != 0) {
-        ++statistics_.oversized;
-        continue;
-      }
-      const auto* bytes = static_cast<const std::uint8_t*>(header.msg_hdr.msg_iov->iov_base);
-      batches_->received[whole++] = {bytes, header.msg_len};
-      statistics_.bytes_received += header.msg_len;
+      datagram::split(header.msg_hdr, header.msg_len, [&](std::span<const std::uint8_t> frame) {
+        if (frame.size() > max_frame_) {
+          ++statistics_.oversized;
+          return;
+        }
+        received.push_back(frame);
+        statistics_.bytes_received += frame.size();
+      });
     }
-    statistics_.frames_received += whole;
-    if (whole > 0) return {batches_->received.data(), whole};
+    statistics_.frames_received += received.size();
+    if (!received.empty()) return received;
     // Only oversized ones came: look for more.
   }
   return {};
@@ -274,15 +301,19 @@ SendState UdpTransport::flush() {
   if (failure_) return SendState::kFailed;
   int path_errors = 0;
   while (sent_ < committed_) {
-    const int count = sendmmsg(socket_, batches_->send_headers.data() + sent_,
-                               static_cast<unsigned>(committed_ - sent_), MSG_DONTWAIT);
+    const std::span<mmsghdr> messages =
+        batches_->plan.build(std::span(batches_->send_vectors).subspan(sent_, committed_ - sent_),
+                             batches_->segment, nullptr);
+    const int count =
+        sendmmsg(socket_, messages.data(), static_cast<unsigned>(messages.size()), MSG_DONTWAIT);
     ++statistics_.send_calls;
     if (count >= 0) {
-      for (std::size_t i = sent_; i < sent_ + static_cast<std::size_t>(count); ++i) {
-        statistics_.bytes_sent += batches_->send_vectors[i].iov_len;
+      for (int message = 0; message < count; ++message) {
+        for (std::size_t n = batches_->plan.datagrams_in(message); n > 0; --n, ++sent_) {
+          statistics_.bytes_sent += batches_->send_vectors[sent_].iov_len;
+          ++statistics_.frames_sent;
+        }
       }
-      statistics_.frames_sent += static_cast<std::uint64_t>(count);
-      sent_ += static_cast<std::size_t>(count);
       continue;
     }
     const int error = errno;
@@ -290,6 +321,10 @@ SendState UdpTransport::flush() {
     if (error == EAGAIN || error == EWOULDBLOCK) {
       ++statistics_.send_blocked;
       return SendState::kBlocked;
+    }
+    if (datagram::SendPlan::is_refusal(error) && batches_->plan.datagrams_in(0) > 1) {
+      batches_->segment = false;
+      continue;
     }
     const bool path_error = note_path_error(error);
     if (path_error && ++path_errors < kPathErrorsPerFlush) continue;

@@ -1,5 +1,6 @@
 // Frames to and from a switch port as UDP datagrams, one frame a datagram: the encapsulation of
-// docs/protocol.md section 5, in batches of sendmmsg and recvmmsg.
+// docs/protocol.md section 5, in batches of sendmmsg and recvmmsg, and where the kernel can do it
+// many frames to a message (datagram/segmentation.hpp).
 //
 // The socket is connected, so the kernel filters strangers and tells of ICMP errors; it is IPv4
 // for now. Datagrams are never fragmented: a path too small is an error when the socket is opened
