@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -113,18 +114,36 @@ ProgramImage to_image(const py::dict& spec) {
 
 py::tuple from_cell(CounterCell cell) { return py::make_tuple(cell.packets, cell.bytes); }
 
+void add_counts(py::dict& all, const std::string& side, const ImpairmentCounts& counts) {
+  all[py::str(side + "_lost")] = counts.lost;
+  all[py::str(side + "_duplicated")] = counts.duplicated;
+  all[py::str(side + "_held")] = counts.held;
+  all[py::str(side + "_corrupted")] = counts.corrupted;
+}
+
 py::dict from_counts(const PortCounts& counts) {
   py::dict all;
-  all["rx_frames"] = counts.rx_frames;
-  all["rx_bytes"] = counts.rx_bytes;
-  all["tx_frames"] = counts.tx_frames;
-  all["tx_bytes"] = counts.tx_bytes;
-  all["rx_kernel_drops"] = counts.rx_kernel_drops;
-  all["rx_truncated"] = counts.rx_truncated;
-  all["tx_no_peer"] = counts.tx_no_peer;
-  all["tx_queue_full"] = counts.tx_queue_full;
-  all["tx_errors"] = counts.tx_errors;
+  all["rx_frames"] = counts.io.rx_frames;
+  all["rx_bytes"] = counts.io.rx_bytes;
+  all["tx_frames"] = counts.io.tx_frames;
+  all["tx_bytes"] = counts.io.tx_bytes;
+  all["rx_kernel_drops"] = counts.io.rx_kernel_drops;
+  all["rx_truncated"] = counts.io.rx_truncated;
+  all["tx_no_peer"] = counts.io.tx_no_peer;
+  all["tx_queue_full"] = counts.io.tx_queue_full;
+  all["tx_errors"] = counts.io.tx_errors;
+  all["capture_errors"] = counts.capture_errors;
+  add_counts(all, "rx", counts.receive);
+  add_counts(all, "tx", counts.transmit);
   return all;
+}
+
+Direction to_direction(const std::string& direction) {
+  if (direction == "rx") return Direction::kReceive;
+  if (direction == "tx") return Direction::kTransmit;
+  throw SwitchError(
+      Code::kInvalidArgument,
+      "a direction is rx (into the switch) or tx (out of it); got '" + direction + "'");
 }
 
 // Collects copies of what leaves.
@@ -241,15 +260,6 @@ void bind_state(py::class_<Switch, std::shared_ptr<Switch>>& c) {
     }
     return all;
   });
-  c.def("counts", [](Switch& self) {
-    const PipelineCounts counts = with(self, [](Pipeline& p) { return p.counts(); });
-    py::dict all;
-    all["processed"] = counts.processed;
-    all["sent"] = counts.sent;
-    all["dropped"] = counts.dropped;
-    all["oversized"] = counts.oversized;
-    return all;
-  });
 }
 
 }  // namespace
@@ -318,9 +328,44 @@ PYBIND11_MODULE(_runtime, module) {
     const py::gil_scoped_release release;
     return self.measure(copies, rounds);
   });
-  c.def("add_udp_port", &Switch::add_udp_port, Release());
-  c.def("capture", &Switch::capture, Release());
-  c.def("no_such_port", &Switch::no_such_port, Release());
+  c.def(
+      "add_udp_port",
+      [](Switch& self, std::uint16_t number, const std::string& host, std::uint16_t port,
+         const std::string& capture, std::uint64_t capture_limit) {
+        return self.add_udp_port(number, host, port, {capture, capture_limit});
+      },
+      Release());
+  c.def("impair", [](Switch& self, std::uint16_t number, const std::string& direction, double loss,
+                     double duplicate, double hold, std::uint32_t hold_frames, double hold_limit,
+                     double corrupt, std::uint64_t seed) {
+    const ImpairmentConfig config{
+        .loss = loss,
+        .duplicate = duplicate,
+        .hold = hold,
+        .hold_frames = hold_frames,
+        .hold_limit = std::chrono::duration_cast<std::chrono::nanoseconds>(
+            std::chrono::duration<double>(hold_limit)),
+        .corrupt = corrupt};
+    const Direction side = to_direction(direction);
+    const py::gil_scoped_release release;
+    self.impair(number, side, config, seed);
+  });
+  c.def("counts", [](const Switch& self) {
+    SwitchCounts counts;
+    {
+      const py::gil_scoped_release release;
+      counts = self.counts();
+    }
+    py::dict all;
+    all["processed"] = counts.pipeline.processed;
+    all["sent"] = counts.pipeline.sent;
+    all["dropped"] = counts.pipeline.dropped;
+    all["oversized"] = counts.pipeline.oversized;
+    all["unknown_group"] = counts.pipeline.unknown_group;
+    all["no_program"] = counts.no_program;
+    all["no_such_port"] = counts.no_such_port;
+    return all;
+  });
   c.def("ports", [](const Switch& self) {
     std::map<std::uint16_t, std::pair<std::string, PortCounts>> ports;
     {
@@ -335,7 +380,7 @@ PYBIND11_MODULE(_runtime, module) {
   });
   c.def("start", &Switch::start, Release());
   c.def("stop", &Switch::stop, Release());
-  c.def("running", &Switch::running);
+  c.def("running", &Switch::running, Release());
   bind_tables(c);
   bind_state(c);
 }

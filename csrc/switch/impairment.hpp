@@ -47,9 +47,10 @@ class Impairment {
   using Frame = std::span<const std::uint8_t>;
 
   // `stream` tells impairments of one seed apart.
-  explicit Impairment(const ImpairmentConfig& config = {}, std::uint64_t seed = 0,
-                      std::uint64_t stream = 0)
+  Impairment(const ImpairmentConfig& config, std::uint64_t seed, std::uint64_t stream = 0)
       : config_(config), random_(seed, stream) {}
+  // A good cable.
+  Impairment() : Impairment({}, 0) {}
 
   // Frames that are held back stay so, on the terms they were held back on.
   void configure(const ImpairmentConfig& config) { config_ = config; }

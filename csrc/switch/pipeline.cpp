@@ -84,7 +84,9 @@ void Pipeline::process(std::uint16_t port, std::span<const std::uint8_t> frame,
   if (group != 0) {
     // Multicast goes before egress_spec, as in BMv2's simple_switch.
     const auto found = groups_.find(static_cast<std::uint16_t>(group));
-    if (found != groups_.end()) {
+    if (found == groups_.end()) {
+      ++counts_.unknown_group;
+    } else {
       const std::vector<Replica>& replicas = found->second;
       for (std::size_t i = 0; i < replicas.size(); ++i) {
         // The last copy may use up the original.
@@ -110,6 +112,7 @@ bool Pipeline::egress(std::uint8_t* vars, const Packet& packet, std::uint16_t po
   put(vars, standard.egress_port, port);
   put(vars, standard.egress_rid, instance);
   put(vars, standard.instance_type, instance_type);
+  put(vars, standard.packet_length, packet.length);
   put(vars, standard.egress_spec, 0);
   put(vars, standard.egress_global_timestamp, microseconds);
   const std::uint32_t header = image_.egress(vars, &state_, &packet, out_.data());

@@ -13,12 +13,11 @@
 #include "switch/abi.hpp"
 #include "switch/frame_sink.hpp"
 #include "switch/image.hpp"
+#include "switch/port_io.hpp"
 #include "switch/table.hpp"
 
 namespace p4emu {
 
-// The largest frame a pipeline takes or makes, in bytes.
-inline constexpr std::size_t kMaxFrameBytes = 65535;
 // v1model's convention, as BMv2 has it: a packet with this egress_spec is dropped.
 inline constexpr std::uint64_t kDropPort = 511;
 
@@ -29,10 +28,11 @@ struct Replica {
 };
 
 struct PipelineCounts {
-  std::uint64_t processed = 0;  // frames that came in
-  std::uint64_t sent = 0;       // frames that went out, copies counted
-  std::uint64_t dropped = 0;    // frames of which no copy went out
-  std::uint64_t oversized = 0;  // frames longer than kMaxFrameBytes, in or out
+  std::uint64_t processed = 0;      // frames that came in
+  std::uint64_t sent = 0;           // frames that went out, copies counted
+  std::uint64_t dropped = 0;        // frames of which no copy went out: by the program's choice, or
+  std::uint64_t oversized = 0;      // longer than kMaxFrameBytes, in or (each copy) out
+  std::uint64_t unknown_group = 0;  // multicast to a group that is not set
 };
 
 class Pipeline {

@@ -4,12 +4,15 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <system_error>
 
 #include "switch/status.hpp"
+#include "switch/udp_port.hpp"
 
 namespace p4emu {
 namespace {
@@ -17,6 +20,12 @@ namespace {
 constexpr std::uint64_t kWakeTag = ~0ULL;
 constexpr std::uint16_t kLargestPort = 510;  // 511 means drop
 constexpr int kEventsAtOnce = 64;
+constexpr std::int64_t kLongestSleepMs = 60'000;  // any: the loop sleeps again
+
+std::uint64_t microseconds(Port::Time time) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+}
 
 struct NullSink final : FrameSink {
   void frame(std::uint16_t /*port*/, std::span<const std::uint8_t> bytes) override {
@@ -47,7 +56,7 @@ Switch::~Switch() {
 void Switch::load(const ProgramImage* image, std::shared_ptr<void> keep) {
   std::unique_ptr<Pipeline> fresh = image != nullptr ? std::make_unique<Pipeline>(*image) : nullptr;
   std::shared_ptr<void> old;  // released after the lock: it may run foreign destructors
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard lock(mutex_);
   pipeline_.swap(fresh);
   old = std::exchange(keep_, std::move(keep));
 }
@@ -60,82 +69,109 @@ Pipeline& Switch::pipeline() {
   return *pipeline_;
 }
 
-std::uint64_t Switch::microseconds() const {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
-                                        std::chrono::steady_clock::now() - began_)
-                                        .count());
-}
+Port::Time Switch::since_start() const { return std::chrono::steady_clock::now() - began_; }
 
 void Switch::process(std::uint16_t port, std::span<const std::uint8_t> frame, FrameSink& sink) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  pipeline().process(port, frame, microseconds(), sink);
+  const std::lock_guard lock(mutex_);
+  pipeline().process(port, frame, microseconds(since_start()), sink);
 }
 
 double Switch::measure(
     const std::vector<std::pair<std::uint16_t, std::vector<std::uint8_t>>>& frames,
     std::uint64_t rounds) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard lock(mutex_);
   Pipeline& pipeline = this->pipeline();
   NullSink sink;
   const auto begin = std::chrono::steady_clock::now();
   for (std::uint64_t round = 0; round < rounds; ++round) {
     // The clock is read once a batch, as the packet thread does.
-    const std::uint64_t now = microseconds();
+    const std::uint64_t now = microseconds(since_start());
     for (const auto& [port, frame] : frames) pipeline.process(port, frame, now, sink);
   }
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-std::string Switch::add_udp_port(std::uint16_t number, const std::string& host,
-                                 std::uint16_t port) {
+std::string Switch::add_udp_port(std::uint16_t number, const std::string& host, std::uint16_t port,
+                                 const CaptureConfig& capture) {
   if (number > kLargestPort) {
     throw SwitchError(Code::kInvalidArgument, "port numbers go from 0 to " +
                                                   std::to_string(kLargestPort) + "; got " +
                                                   std::to_string(number));
   }
-  auto fresh = std::make_unique<UdpPort>(host, port);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto [place, inserted] = ports_.try_emplace(number, nullptr);
-  if (!inserted) {
+  const std::lock_guard lock(mutex_);
+  if (ports_.contains(number)) {
     throw SwitchError(Code::kAlreadyExists, "port " + std::to_string(number) + " exists already");
   }
-  place->second = std::move(fresh);
+  auto io = std::make_unique<UdpPort>(host, port);
+  std::unique_ptr<PcapWriter> writer;
+  try {
+    if (!capture.path.empty()) writer = std::make_unique<PcapWriter>(capture.path, capture.limit);
+  } catch (const std::system_error& error) {
+    throw SwitchError(Code::kInvalidArgument, error.what());
+  }
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = number;
-  epoll_ctl(epoll_, EPOLL_CTL_ADD, place->second->fd(), &event);
-  return place->second->address();
+  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, io->fd(), &event) != 0) {
+    throw SwitchError(Code::kUnavailable,
+                      "cannot watch port " + std::to_string(number) + ": " + std::strerror(errno));
+  }
+  return ports_.try_emplace(number, std::move(io), std::move(writer)).first->second.address();
 }
 
-UdpPort& Switch::port(std::uint16_t number) {
+void Switch::impair(std::uint16_t number, Direction direction, const ImpairmentConfig& config,
+                    std::uint64_t seed) {
+  for (const double probability : {config.loss, config.duplicate, config.hold, config.corrupt}) {
+    if (!(probability >= 0 && probability <= 1)) {
+      throw SwitchError(Code::kInvalidArgument,
+                        "a probability is from 0 to 1; got " + std::to_string(probability));
+    }
+  }
+  if (config.hold_limit < Port::Time::zero()) {
+    throw SwitchError(Code::kInvalidArgument, "a hold limit is not negative");
+  }
+  const std::lock_guard lock(mutex_);
   const auto found = ports_.find(number);
   if (found == ports_.end()) {
     throw SwitchError(Code::kNotFound, "there is no port " + std::to_string(number));
   }
-  return *found->second;
-}
-
-void Switch::capture(std::uint16_t number, const std::string& path, std::uint64_t limit) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  port(number).capture(std::make_unique<PcapWriter>(path, limit));
+  found->second.impair(direction, config, seed);
 }
 
 std::map<std::uint16_t, std::pair<std::string, PortCounts>> Switch::ports() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard lock(mutex_);
   std::map<std::uint16_t, std::pair<std::string, PortCounts>> all;
-  for (const auto& [number, port] : ports_) all[number] = {port->address(), port->counts()};
+  for (const auto& [number, port] : ports_) all[number] = {port.address(), port.counts()};
   return all;
 }
 
-std::uint64_t Switch::no_such_port() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return no_such_port_;
+SwitchCounts Switch::counts() const {
+  const std::lock_guard lock(mutex_);
+  return {.pipeline = pipeline_ != nullptr ? pipeline_->counts() : PipelineCounts{},
+          .no_program = no_program_,
+          .no_such_port = no_such_port_};
+}
+
+bool Switch::running() const {
+  const std::lock_guard<std::mutex> lock(thread_mutex_);
+  return thread_.joinable();
 }
 
 void Switch::start() {
   const std::lock_guard<std::mutex> lock(thread_mutex_);
   if (thread_.joinable()) return;
-  thread_ = std::thread([this] { run(); });
+  // Signals are for the threads of the program that uses the switch, which may wait for them.
+  sigset_t every{};
+  sigset_t before{};
+  sigfillset(&every);
+  pthread_sigmask(SIG_SETMASK, &every, &before);
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void Switch::stop() {
@@ -146,8 +182,6 @@ void Switch::stop() {
   thread_.join();
   std::uint64_t drained = 0;
   [[maybe_unused]] const auto got = read(wake_, &drained, sizeof(drained));
-  const std::lock_guard<std::mutex> state(mutex_);
-  for (const auto& [number, port] : ports_) port->flush_capture();
 }
 
 void Switch::run() {
@@ -159,7 +193,7 @@ void Switch::run() {
       if (found == owner.ports_.end()) {
         ++owner.no_such_port_;
       } else {
-        found->second->queue(bytes);
+        found->second.send(owner.now_, bytes);
       }
     }
     Switch& owner;
@@ -167,23 +201,52 @@ void Switch::run() {
 
   std::array<epoll_event, kEventsAtOnce> events{};
   for (;;) {
-    const int count = epoll_wait(epoll_, events.data(), kEventsAtOnce, -1);
+    const int sleep = expire(sink);
+    const int count = epoll_wait(epoll_, events.data(), kEventsAtOnce, sleep);
     if (count < 0 && errno != EINTR) return;
     for (int i = 0; i < count; ++i) {
       if (events[i].data.u64 == kWakeTag) return;
     }
     // One batch from each port that has something, then the next round: no port starves another.
-    for (int i = 0; i < count; ++i) {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      UdpPort& source = *ports_.at(static_cast<std::uint16_t>(events[i].data.u64));
-      const std::uint64_t now = microseconds();
-      for (const std::span<const std::uint8_t> frame : source.receive()) {
-        if (pipeline_ != nullptr) {
-          pipeline_->process(static_cast<std::uint16_t>(events[i].data.u64), frame, now, sink);
-        }
-      }
-      for (const auto& [number, port] : ports_) port->flush();
-    }
+    for (int i = 0; i < count; ++i) serve(static_cast<std::uint16_t>(events[i].data.u64), sink);
+  }
+}
+
+void Switch::serve(std::uint16_t number, FrameSink& sink) {
+  const std::lock_guard lock(mutex_);
+  now_ = since_start();
+  ports_.at(number).receive(
+      now_, [&](std::span<const std::uint8_t> frame) { take(number, frame, sink); });
+  for (auto& [other, port] : ports_) port.flush();
+}
+
+int Switch::expire(FrameSink& sink) {
+  const std::lock_guard lock(mutex_);
+  now_ = since_start();
+  bool expired = false;
+  for (auto& [number, port] : ports_) {
+    if (port.next_deadline().value_or(Port::Time::max()) > now_) continue;
+    port.expire(now_, [&, source = number](std::span<const std::uint8_t> frame) {
+      take(source, frame, sink);
+    });
+    expired = true;
+  }
+  Port::Time next = Port::Time::max();
+  for (auto& [number, port] : ports_) {
+    if (expired) port.flush();
+    next = std::min(next, port.next_deadline().value_or(Port::Time::max()));
+  }
+  if (next == Port::Time::max()) return -1;
+  // A frame whose program took long may be due already.
+  const auto sleep = std::chrono::ceil<std::chrono::milliseconds>(next - now_).count();
+  return static_cast<int>(std::clamp<std::int64_t>(sleep, 0, kLongestSleepMs));
+}
+
+void Switch::take(std::uint16_t number, std::span<const std::uint8_t> frame, FrameSink& sink) {
+  if (pipeline_ == nullptr) {
+    ++no_program_;
+  } else {
+    pipeline_->process(number, frame, microseconds(now_), sink);
   }
 }
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 
 #include "switch/status.hpp"
@@ -20,6 +19,9 @@ constexpr int kSocketBufferBytes = 4 << 20;
 constexpr std::size_t kControlBytes =
     CMSG_SPACE(sizeof(std::uint32_t)) + datagram::kCoalescingControlBytes;
 constexpr std::size_t kSendMemoryBytes = 1 << 20;
+// Whole cache lines, and no power of two: messages of a batch do not compete for the same cache
+// sets.
+constexpr std::size_t kReceiveStride = kMaxFrameBytes + 1 + 17 * 64;
 
 [[noreturn]] void fail(const std::string& what) {
   throw SwitchError(Code::kUnavailable, what + ": " + std::strerror(errno));
@@ -40,8 +42,13 @@ UdpPort::UdpPort(const std::string& host, std::uint16_t port) {
   if (fd_ < 0) fail("cannot open a UDP socket");
   const int buffer = kSocketBufferBytes;
   const int on = 1;
-  setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
-  setsockopt(fd_, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
+  // The first form goes beyond net.core.rmem_max and wmem_max and needs CAP_NET_ADMIN.
+  if (setsockopt(fd_, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof(buffer)) != 0) {
+    setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
+  }
+  if (setsockopt(fd_, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer)) != 0) {
+    setsockopt(fd_, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
+  }
   setsockopt(fd_, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on));
   if (bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     const int error = errno;
@@ -52,7 +59,7 @@ UdpPort::UdpPort(const std::string& host, std::uint16_t port) {
 
   datagram::enable_coalescing(fd_);  // without it, a message is a frame
 
-  rx_memory_ = std::make_unique_for_overwrite<std::uint8_t[]>(kMessages * kMaxFrameBytes);
+  rx_memory_ = std::make_unique_for_overwrite<std::uint8_t[]>(kMessages * kReceiveStride);
   rx_vectors_.resize(kMessages);
   rx_headers_.resize(kMessages);
   rx_addresses_.resize(kMessages);
@@ -73,14 +80,6 @@ std::string UdpPort::address() const {
   return std::string(text) + ":" + std::to_string(ntohs(bound.sin_port));
 }
 
-void UdpPort::flush_capture() {
-  if (capture_ != nullptr) capture_->flush();
-}
-
-void UdpPort::record(std::span<const std::uint8_t> frame) {
-  capture_->write(std::chrono::system_clock::now().time_since_epoch(), frame);
-}
-
 void UdpPort::note_kernel_drops(const msghdr& header) {
   for (const cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr;
        part = CMSG_NXTHDR(const_cast<msghdr*>(&header), const_cast<cmsghdr*>(part))) {
@@ -95,7 +94,7 @@ void UdpPort::note_kernel_drops(const msghdr& header) {
 std::span<const std::span<const std::uint8_t>> UdpPort::receive() {
   rx_frames_.clear();
   for (std::size_t i = 0; i < kMessages; ++i) {
-    rx_vectors_[i] = {&rx_memory_[i * kMaxFrameBytes], kMaxFrameBytes};
+    rx_vectors_[i] = {&rx_memory_[i * kReceiveStride], kMaxFrameBytes};
     rx_headers_[i] = {};
     msghdr& header = rx_headers_[i].msg_hdr;
     header.msg_name = &rx_addresses_[i];
@@ -117,7 +116,6 @@ std::span<const std::span<const std::uint8_t>> UdpPort::receive() {
     datagram::split(header, rx_headers_[i].msg_len, [this](std::span<const std::uint8_t> frame) {
       ++counts_.rx_frames;
       counts_.rx_bytes += frame.size();
-      if (capture_ != nullptr) record(frame);
       rx_frames_.push_back(frame);
     });
   }
@@ -149,12 +147,8 @@ void UdpPort::flush() {
     if (sent > 0) {
       for (int message = 0; message < sent; ++message) {
         for (std::size_t n = tx_plan_.datagrams_in(message); n > 0; --n, ++done) {
-          const iovec& vector = tx_vectors_[done];
-          if (capture_ != nullptr) {
-            record({static_cast<const std::uint8_t*>(vector.iov_base), vector.iov_len});
-          }
           ++counts_.tx_frames;
-          counts_.tx_bytes += vector.iov_len;
+          counts_.tx_bytes += tx_vectors_[done].iov_len;
         }
       }
     } else if (errno == EINTR) {

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from p4emu import _runtime
 from p4emu.entries import (
@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from p4emu.program import Program
 
 _T = TypeVar("_T")
+
+Direction = Literal["rx", "tx"]
+
+_LONGEST_HOLD = 3600.0
+"""Seconds a frame may be held back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,13 +209,65 @@ class Switch:
             The spec with the address it is bound to, `udp:127.0.0.1:40001`.
         """
         host, udp_port = parse_port_spec(spec)
-        address = self._runtime.add_udp_port(number, host, udp_port)
-        if pcap is not None:
-            try:
-                self._runtime.capture(number, pcap, pcap_limit)
-            except RuntimeError as error:  # std::system_error: the file cannot be written
-                raise SwitchError("INVALID_ARGUMENT", str(error)) from None
-        return f"udp:{address}"
+        if not 0 <= number <= 0xFFFF:
+            raise SwitchError("INVALID_ARGUMENT", f"port numbers go from 0 to 510; got {number}")
+        return f"udp:{self._runtime.add_udp_port(number, host, udp_port, pcap or '', pcap_limit)}"
+
+    def impair(
+        self,
+        port: int,
+        direction: Direction,
+        *,
+        loss: float = 0.0,
+        duplicate: float = 0.0,
+        hold: float = 0.0,
+        hold_frames: int = 50,
+        hold_limit: float = 0.002,
+        corrupt: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        """Make one direction of a port's cable bad; without arguments, make it good again.
+
+        Parameters
+        ----------
+        direction
+            "rx": frames into the switch; "tx": frames out of it.
+        loss, duplicate, hold, corrupt
+            Probabilities for each frame, independent of each other. A frame that is held comes out
+            behind 1 to `hold_frames` later ones, or after `hold_limit` seconds. Corruption changes
+            up to 15 consecutive bits.
+        seed
+            What happens to the n-th frame from now on depends on nothing else.
+
+        Notes
+        -----
+        Captures show what the switch sees: what came in through the cable, what it sends before it
+        is in the cable. `process` uses no cable. `ports` counts what happened.
+
+        Raises
+        ------
+        SwitchError
+            NOT_FOUND: there is no such port. INVALID_ARGUMENT: no probability, or no limit.
+        """
+        if not 0 <= hold_frames < 2**32 or not 0 <= hold_limit <= _LONGEST_HOLD:
+            raise SwitchError(
+                "INVALID_ARGUMENT",
+                f"frames are held back for 0 to {2**32 - 1} frames and 0 to {_LONGEST_HOLD} s; "
+                f"got {hold_frames} and {hold_limit}",
+            )
+        if not 0 <= port <= 0xFFFF:
+            raise SwitchError("NOT_FOUND", f"there is no port {port}")
+        self._runtime.impair(
+            port,
+            direction,
+            loss,
+            duplicate,
+            hold,
+            hold_frames,
+            hold_limit,
+            corrupt,
+            seed & 0xFFFFFFFFFFFFFFFF,
+        )
 
     def ports(self) -> dict[int, Port]:
         """Every port with its address and statistics."""
@@ -220,8 +277,13 @@ class Switch:
         }
 
     def statistics(self) -> dict[str, int]:
-        """Frames processed, sent, dropped, oversized, and sent to ports that do not exist."""
-        return self._runtime.counts() | {"no_such_port": self._runtime.no_such_port()}
+        """Frames processed, sent and dropped by the program that runs, and why others went nowhere.
+
+        `dropped` counts frames of which no copy left, whatever the reason; `oversized` and
+        `unknown_group` (multicast to a group that is not set) are reasons the program did not ask
+        for. `no_program` and `no_such_port` count since the switch exists.
+        """
+        return self._runtime.counts()
 
     # --- tables --------------------------------------------------------------------------------
 
