@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -109,21 +110,37 @@ def measure(plan: Plan, communicator: Communicator, other: Contestant | None) ->
         count = plan.count(size, communicator.world_size)
         source = patterns.contribution(plan, communicator.rank, count)
         exact = patterns.expected(plan, communicator.world_size, count)
-        wrong = _check(plan, switch, communicator, source, exact)
+        wrong = _check(plan, switch, source, exact)
         contestants = [switch] if other is None else [switch, other]
         seconds = _time(plan, communicator, contestants, source, exact)
-        yield _row(plan, communicator, size, count, seconds, wrong)
+        ranks = _gather(communicator, [wrong, *seconds])
+        damaged = communicator.world_size - len(ranks)
+        wrong = int(ranks[:, 0].sum()) + damaged * exact.size
+        yield _row(plan, communicator, size, count, list(ranks[:, 1:].mean(axis=0)), wrong)
 
 
-def _check(
-    plan: Plan, switch: Contestant, communicator: Communicator, source: Array, exact: Array
-) -> int:
+def _gather(communicator: Communicator, own: list[float]) -> npt.NDArray[np.float64]:
+    """A row of figures of each rank whose row arrived intact; this rank's own always does.
+
+    They cross the switch that is being judged, so each row carries a checksum: a switch that adds
+    wrongly must not be able to hide it.
+    """
+    row = np.array([*own, 0.0])
+    row[-1] = zlib.crc32(row[:-1].tobytes())
+    rows = communicator.allgather(row)
+    rows[communicator.rank] = row
+    intact = [float(zlib.crc32(found[:-1].tobytes())) == found[-1] for found in rows]
+    return rows[intact, :-1]
+
+
+def _check(plan: Plan, switch: Contestant, source: Array, exact: Array) -> int:
+    """Elements that this rank got wrong."""
     wrong = 0
     for _ in range(plan.checks):
         target = np.full(exact.shape, 77, exact.dtype)
         switch.prepare(source, target)()
         wrong += patterns.wrong(target, exact)
-    return int(communicator.allgather(np.array(wrong, np.int64)).sum())
+    return wrong
 
 
 def _time(
@@ -133,7 +150,7 @@ def _time(
     source: Array,
     exact: Array,
 ) -> list[float]:
-    """Seconds of one call of each contestant, the mean over iterations and ranks."""
+    """Seconds of one call of each contestant at this rank, the mean over iterations."""
     calls = [contestant.prepare(source, np.zeros_like(exact)) for contestant in contestants]
     for call in calls:
         for _ in range(plan.warmup):
@@ -148,8 +165,7 @@ def _time(
             for _ in range(iterations):
                 call()
             totals[index] += time.perf_counter() - begin
-    means = communicator.allgather(np.array(totals) / plan.iterations).mean(axis=0)
-    return [float(mean) for mean in means]
+    return [total / plan.iterations for total in totals]
 
 
 def _row(
@@ -160,17 +176,17 @@ def _row(
     seconds: list[float],
     wrong: int,
 ) -> Row:
-    algbw = size / seconds[0] / 1e9
+    algbw = size / float(seconds[0]) / 1e9
     return Row(
         size=size,
         count=count,
         dtype=plan.dtype,
         op=plan.op if plan.collective == "all_reduce" else "none",
-        time=seconds[0] * 1e6,
+        time=float(seconds[0]) * 1e6,
         algbw=algbw,
         busbw=algbw * bus_factor(plan.collective, communicator.world_size),
         wrong=wrong,
-        other_time=seconds[1] * 1e6 if len(seconds) > 1 else None,
+        other_time=float(seconds[1]) * 1e6 if len(seconds) > 1 else None,
     )
 
 

@@ -36,6 +36,10 @@ from scapy.packet import Packet, bind_layers
 
 INA_UDP_PORT: Final = 0x4E41
 
+_MAX_LANES: Final = 16384
+"""More than fit an IPv4 packet: the layer's length says how many there are. Scapy's own limit for
+lists, `conf.max_list_count`, is below a full frame."""
+
 
 class Opcode(IntEnum):
     """What a frame is."""
@@ -132,7 +136,7 @@ class INALanes(Packet):
 
     name = "INA lanes"
     fields_desc = [  # noqa: RUF012 (Scapy's convention)
-        FieldListField("lanes", [], SignedIntField("lane", 0)),
+        FieldListField("lanes", [], SignedIntField("lane", 0), max_count=_MAX_LANES),
     ]
 
 

@@ -155,19 +155,6 @@ def test_a_program_with_an_error_is_shown_to_all_ranks(tmp_path: Path, mark: str
     assert "FabricError" in str(caught.value) or "refused by rank 0" in str(caught.value)
 
 
-def test_a_controller_that_is_not_there_is_named(tmp_path: Path, mark: str) -> None:
-    script = write(tmp_path, "from pycollective import Communicator\nCommunicator.create()\n")
-    ended = launch(
-        [sys.executable],
-        script,
-        mark,
-        PYCOLLECTIVE_CONTROLLER="127.0.0.1:9",
-        PYCOLLECTIVE_PORTS="1=udp:127.0.0.1:9001",
-    )
-    assert ended.returncode == 1
-    assert "no P4Runtime server answered at 127.0.0.1:9" in ended.stderr
-
-
 def test_a_running_switch_needs_a_port_for_each_rank(tmp_path: Path, mark: str) -> None:
     script = write(tmp_path, "from pycollective import Communicator\nCommunicator.create()\n")
     ended = launch([sys.executable], script, mark, PYCOLLECTIVE_CONTROLLER="127.0.0.1:9")

@@ -48,6 +48,12 @@ def test_checksums_and_lengths_are_filled_in() -> None:
     assert (again[IP].chksum, again[UDP].chksum) == (ip_sum, udp_sum)
 
 
+@pytest.mark.parametrize("count", [16, 256, 2048])
+def test_as_many_lanes_are_read_as_there_are(count: int) -> None:
+    lanes = [i - 100 for i in range(count)]
+    assert Ether(bytes(frame(**ADDRESSES, lanes=lanes)))[INALanes].lanes == lanes
+
+
 def test_a_header_without_flag_data_has_no_lanes() -> None:
     read = Ether(bytes(frame(**ADDRESSES, opcode=Opcode.PROBE)))
     assert INA in read
