@@ -30,6 +30,13 @@ def train(
 ) -> Iterator[Event]:
     """Trains, and yields the events as they come.
 
+    Parameters
+    ----------
+    parameter_file
+        Where rank 0 writes the final parameters; in a folder that the caller removes afterwards.
+    environment
+        Variables of the ranks besides the caller's own.
+
     Raises
     ------
     TrainingFailedError
@@ -41,7 +48,13 @@ def train(
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             command,
-            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+            # torchrun leaves its folders for logs behind; they are to go where the file goes.
+            env={
+                **os.environ,
+                "OMP_NUM_THREADS": "1",
+                "TMPDIR": str(parameter_file.parent),
+                **environment,
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
