@@ -1,14 +1,13 @@
-"""A P4Runtime client: arbitration, the pipeline, writing and reading. Knows nothing of jobs.
+"""A P4Runtime client: the pipeline, writing and reading. Knows nothing of jobs.
 
-P4Runtime Specification 1.4: sections 5 (arbitration), 7 (pipeline), 12 (write), 13 (read). One
-client is one controller with one election id on one device. Main type: `P4RuntimeClient`.
+P4Runtime Specification 1.4: sections 7 (pipeline), 12 (write), 13 (read); section 5 is in
+`primary`. One client is one controller with one election id on one device. Main type:
+`P4RuntimeClient`.
 """
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -19,6 +18,7 @@ from p4.v1 import p4runtime_pb2 as p4rt
 from p4.v1 import p4runtime_pb2_grpc
 
 from pycollective.controller.errors import ControllerError, NotPrimaryError, SwitchRefusedError
+from pycollective.controller.primary import Stream, become_primary, uint128
 
 _T = TypeVar("_T")
 _MAX_MESSAGE_BYTES = 64 << 20
@@ -35,14 +35,15 @@ class P4RuntimeClient:
     device_id, election_id
         As the server expects; the client with the highest election id is primary.
     timeout
-        Seconds to connect, and for each call.
+        Seconds to connect, for another client with the same election id to leave, and for each
+        call.
 
     Raises
     ------
     ControllerError
         When nothing answers in time.
     NotPrimaryError
-        When another controller is primary.
+        When another controller is primary. Later, when another one has become it.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class P4RuntimeClient:
     ) -> None:
         self.address = address
         self.device_id = device_id
-        self._election_id = p4rt.Uint128(high=election_id >> 64, low=election_id & (2**64 - 1))
+        self._election_id = uint128(election_id)
         self._timeout = timeout
         options = [
             ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
@@ -60,18 +61,14 @@ class P4RuntimeClient:
         ]
         self._channel = grpc.insecure_channel(address, options=options)
         self._stub = p4runtime_pb2_grpc.P4RuntimeStub(self._channel)
-        self._requests: queue.Queue[p4rt.StreamMessageRequest | None] = queue.Queue()
-        self._arbitrated: queue.Queue[p4rt.MasterArbitrationUpdate | grpc.RpcError] = queue.Queue()
-        self._reader: threading.Thread | None = None
+        self._stream: Stream | None = None
         try:
-            self._arbitrate()
+            self._connect(election_id)
         except BaseException:
             self.close()
             raise
 
-    # --- arbitration -----------------------------------------------------------------------------
-
-    def _arbitrate(self) -> None:
+    def _connect(self, election_id: int) -> None:
         try:
             grpc.channel_ready_future(self._channel).result(timeout=self._timeout)
         except grpc.FutureTimeoutError:
@@ -79,39 +76,19 @@ class P4RuntimeClient:
                 f"no P4Runtime server answered at {self.address} within {self._timeout:g} s; "
                 "check that the switch runs (p4emu run ... --grpc-addr) and the address is right"
             ) from None
-        request = p4rt.StreamMessageRequest()
-        request.arbitration.device_id = self.device_id
-        request.arbitration.election_id.CopyFrom(self._election_id)
-        self._requests.put(request)
-        stream = self._stub.StreamChannel(iter(self._requests.get, None))
-        self._reader = threading.Thread(
-            target=self._read_stream, args=(stream,), name="p4runtime-stream", daemon=True
-        )
-        self._reader.start()
         try:
-            answer = self._arbitrated.get(timeout=self._timeout)
-        except queue.Empty:
+            self._stream = become_primary(self._stub, self.device_id, election_id, self._timeout)
+        except NotPrimaryError as error:
+            raise NotPrimaryError(f"{self._who()}: {error}") from None
+        except TimeoutError:
             raise ControllerError(
-                f"the switch at {self.address} did not answer the arbitration request within "
-                f"{self._timeout:g} s"
+                f"{self._who()} did not answer the arbitration request within {self._timeout:g} s"
             ) from None
-        if isinstance(answer, grpc.RpcError):
-            raise self._error(answer, "become primary")
-        if answer.status.code != code_pb2.OK:
-            raise NotPrimaryError(
-                f"another controller with election id {_number(answer.election_id)} is primary on "
-                f"device {self.device_id} at {self.address}, this one has "
-                f"{_number(self._election_id)}; stop it, or use a higher election id"
-            )
-
-    def _read_stream(self, stream: Iterator[p4rt.StreamMessageResponse]) -> None:
-        # Only the answer to our arbitration matters here; later role changes show in the calls.
-        try:
-            for message in stream:
-                if message.HasField("arbitration"):
-                    self._arbitrated.put(message.arbitration)
         except grpc.RpcError as error:
-            self._arbitrated.put(error)
+            raise self._error(error, "make this controller primary") from None
+
+    def _who(self) -> str:
+        return f"the switch at {self.address}"
 
     # --- calls -----------------------------------------------------------------------------------
 
@@ -184,10 +161,15 @@ class P4RuntimeClient:
 
     def _error(self, error: grpc.RpcError, what: str) -> ControllerError:
         code = error.code()
-        who = f"the switch at {self.address}"
+        who = self._who()
         if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
             return ControllerError(
                 f"{who} did not {what} ({code.name}: {error.details()}); check that it still runs"
+            )
+        if code == grpc.StatusCode.PERMISSION_DENIED:
+            return NotPrimaryError(
+                f"{who} refused to {what}: {error.details()}; this controller is not primary any "
+                "more, since another one took over or the switch has started anew: connect again"
             )
         failures = _update_errors(error) or [(code.name, error.details() or "no reason given")]
         reasons = "; ".join(f"{name}: {reason}" for name, reason in failures)
@@ -198,11 +180,10 @@ class P4RuntimeClient:
 
     def close(self) -> None:
         """Ends the connection; jobs on the switch go on. May be called again."""
-        self._requests.put(None)
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
         self._channel.close()
-        if self._reader is not None:
-            self._reader.join()
-            self._reader = None
 
     def __enter__(self) -> P4RuntimeClient:
         return self
@@ -214,10 +195,6 @@ class P4RuntimeClient:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _number(election_id: p4rt.Uint128) -> int:
-    return int(election_id.high) << 64 | int(election_id.low)
 
 
 def _update_errors(error: grpc.RpcError) -> list[tuple[str, str]]:

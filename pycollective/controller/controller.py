@@ -1,38 +1,39 @@
 """Puts jobs on a switch that runs p4/allreduce.p4 and takes them away again.
 
-All state is on the switch: what jobs there are and which slots they have is read back from its
-`jobs` table before each decision, so that a restarted controller goes on where the last one was.
+All state is on the switch: what jobs there are, which slots they have and which epoch was given
+last is read back from its tables before each decision, so that a restarted controller goes on where
+the last one was. What a job is made of is in `entries`; here it is decided what jobs there can be.
 Main type: `Controller`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
-import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
 from p4.v1 import p4runtime_pb2 as p4rt
 
 from pycollective.controller.client import P4RuntimeClient
+from pycollective.controller.entries import (
+    Found,
+    Remains,
+    entities_of,
+    epoch_memory,
+    everything,
+    find,
+)
 from pycollective.controller.errors import (
+    ControllerError,
     PoolExhaustedError,
     ProgramMismatchError,
-    SwitchRefusedError,
 )
-from pycollective.controller.jobs import (
-    Job,
-    JobCounters,
-    WorkerAddress,
-    default_workers,
-    ipv4_bytes,
-    mac_bytes,
-)
-from pycollective.controller.schema import Schema, group, update
+from pycollective.controller.jobs import Job, JobCounters, WorkerAddress, default_workers
+from pycollective.controller.schema import Schema, update
+from pycollective.errors import ConfigurationError
 
 MAX_RANKS = 32
 """Ranks of one job on one switch: the width of the program's membership bitmap."""
@@ -40,6 +41,9 @@ JOB_NUMBERS = range(1, 256)
 """Jobs that have counters of their own (INA_JOBS in p4/include/config.p4)."""
 DEFAULT_SLOTS = 128
 """Slots a job gets unless it asks for others: 128 KiB of gradient in flight at 256 lanes."""
+
+_EPOCHS = 0xFFFF
+"""Epochs there are: 16 bits, without 0."""
 
 _INSERT, _DELETE = p4rt.Update.INSERT, p4rt.Update.DELETE
 _LANE = re.compile(r"\.lane[0-9a-f]+\.accumulators$")
@@ -70,7 +74,6 @@ class Controller:
             address, device_id=device_id, election_id=election_id, timeout=timeout
         )
         self._schema = Schema(self._client.pipeline())
-        self._epochs = _epochs()
 
     # --- pipeline --------------------------------------------------------------------------------
 
@@ -107,15 +110,9 @@ class Controller:
 
     # --- jobs ------------------------------------------------------------------------------------
 
-    def jobs(self) -> dict[int, Mapping[str, int]]:
-        """The jobs on the switch: number to the parameters of `SwitchIngress.set_job`."""
-        entries = self._client.read([self._schema.exact_entry("SwitchIngress.jobs", {})])
-        return {
-            self._schema.exact_values(e.table_entry)["hdr.ina.job"]: self._schema.params(
-                e.table_entry
-            )
-            for e in entries
-        }
+    def jobs(self) -> dict[int, Job]:
+        """The jobs on the switch by number, whoever put them there."""
+        return self._find().jobs
 
     def create_job(
         self,
@@ -132,52 +129,90 @@ class Controller:
         world_size
             1 to 32 ranks.
         ports
-            The switch port of each rank.
+            The switch port of each rank; more than that are not used.
         slots
             Of the pool; None: `DEFAULT_SLOTS`, or what is left if that is less.
         workers
-            Addresses of the ranks, when the frames cross a real network; invented otherwise.
+            Addresses of the ranks, at these ports, when the frames cross a real network; invented
+            otherwise.
 
         Raises
         ------
         PoolExhaustedError
             When there is no slice of that size, no job number, or there are too many ranks.
+        ConfigurationError
+            When the workers do not fit the ports.
         """
         if not 1 <= world_size <= MAX_RANKS:
             raise PoolExhaustedError(
-                f"a job has 1 to {MAX_RANKS} ranks on one switch, asked for {world_size}"
+                f"a job has 1 to {MAX_RANKS} ranks on one switch, asked for {world_size}",
+                asked=world_size,
+                free=MAX_RANKS,
             )
         if len(ports) < world_size:
             raise PoolExhaustedError(
-                f"a job of {world_size} ranks needs as many switch ports, got {len(ports)}"
+                f"a job of {world_size} ranks needs as many switch ports, got {len(ports)}",
+                asked=world_size,
+                free=len(ports),
             )
-        lanes = self.lanes
-        existing = self.jobs()
-        number = next((n for n in JOB_NUMBERS if n not in existing), None)
-        if number is None:
-            raise PoolExhaustedError(f"all {len(JOB_NUMBERS)} job numbers are in use")
-        base, slots = self._slice(existing, slots)
-        in_use = {int(job["epoch"]) for job in existing.values()}
+        ports = ports[:world_size]
+        if workers is not None and [worker.port for worker in workers] != list(ports):
+            raise ConfigurationError(
+                f"the ranks' switch ports are {list(ports)}, their addresses say "
+                f"{[worker.port for worker in workers]}"
+            )
+        found = self._find()
+        number = self._number(found)
+        base, slots = self._slice(found.jobs.values(), slots)
+        if number in found.remains:  # of a controller that did not come to an end
+            self._delete(found.remains[number])
+            found = self._find()
         job = Job(
             number=number,
-            epoch=next(e for e in self._epochs if e not in in_use),
+            epoch=self._give_epoch(found),
             workers=tuple(
-                workers if workers is not None else default_workers(number, world_size, list(ports))
+                default_workers(number, world_size, ports) if workers is None else workers
             ),
             slot_base=base,
             slots=slots,
-            lanes=lanes,
+            lanes=self.lanes,
         )
-        self._write_job(job)
+        self._insert(entities_of(self._schema, job, found.forwarding))
         return job
 
-    def _slice(
-        self, existing: Mapping[int, Mapping[str, int]], slots: int | None
-    ) -> tuple[int, int]:
+    def destroy_job(self, job: Job) -> None:
+        """Takes a job away: its slots are free, and its ranks are strangers, from then on.
+
+        A job that is gone already is no error; nor is one that has made room for another job of
+        the same number, which stays. Jobs of other controllers come from `jobs`.
+        """
+        found = self._find()
+        there = found.jobs.get(job.number)
+        if there is not None and there.epoch == job.epoch:
+            self._delete(found.remains[job.number])
+
+    def _find(self) -> Found:
+        lanes = self.lanes
+        return find(self._schema, self._client.read(everything(self._schema)), lanes)
+
+    @staticmethod
+    def _number(found: Found) -> int:
+        for number in JOB_NUMBERS:
+            if number in found.jobs:
+                continue
+            remains = found.remains.get(number)
+            if number in found.groups and (remains is None or remains.group is None):
+                continue  # a multicast group of somebody else has the number
+            return number
+        raise PoolExhaustedError(
+            f"all {len(JOB_NUMBERS)} job numbers are in use; end a job", asked=1, free=0
+        )
+
+    def _slice(self, existing: Collection[Job], slots: int | None) -> tuple[int, int]:
         """The first gap in the pool that is large enough: (base, slots)."""
         gaps: list[tuple[int, int]] = []
         at = 0
-        taken = sorted((int(j["slot_base"]), int(j["slot_limit"])) for j in existing.values())
+        taken = sorted((job.slot_base, job.slots) for job in existing)
         for base, limit in [*taken, (self.pool_slots, 0)]:
             if base > at:
                 gaps.append((at, base - at))
@@ -187,83 +222,48 @@ class Controller:
         for base, size in gaps:
             if 0 < wanted <= size:
                 return base, wanted
+        wanted = wanted or 1
         raise PoolExhaustedError(
-            f"asked for {wanted or 1} slots, the largest free slice of the pool of "
+            f"asked for {wanted} slots, the largest free slice of the pool of "
             f"{self.pool_slots} has {largest} ({len(existing)} jobs); end a job, ask for fewer "
-            "slots, or compile the program with a larger INA_SLOTS"
+            "slots, or compile the program with a larger INA_SLOTS",
+            asked=wanted,
+            free=largest,
         )
 
-    def _write_job(self, job: Job) -> None:
-        entities = self._entities(job)
+    def _give_epoch(self, found: Found) -> int:
+        """An epoch that no slot of the switch has from an earlier job: 1 to 65535, in turn.
+
+        The switch itself remembers which was given last, for as long as its slots do, so that this
+        holds whichever controller asks. The first one after the switch has lost its memory is
+        chosen by the time: hosts of a job from before must not take it for theirs.
+        """
+        if found.last_epoch is None:
+            last, kind = time.time_ns() // 1_000_000 % _EPOCHS, _INSERT
+        else:
+            last, kind = found.last_epoch, p4rt.Update.MODIFY
+        in_use = {job.epoch for job in found.jobs.values()}
+        following = ((last + i) % _EPOCHS + 1 for i in range(_EPOCHS))
+        epoch = next(epoch for epoch in following if epoch not in in_use)
+        self._client.write([update(kind, epoch_memory(self._schema, epoch))])
+        return epoch
+
+    def _insert(self, entities: Sequence[p4rt.Entity]) -> None:
+        """Inserts in order; what was inserted before an error is taken back."""
         written: list[p4rt.Entity] = []
         try:
-            # The job itself comes last: until then nothing of it is admitted.
             for entity in entities:
                 self._client.write([update(_INSERT, entity)])
                 written.append(entity)
         except BaseException:
-            with contextlib.suppress(SwitchRefusedError):
+            # Without a connection it stays, until the next controller that uses the number.
+            with contextlib.suppress(ControllerError):
                 for entity in reversed(written):
                     self._client.write([update(_DELETE, entity)])
             raise
 
-    def _entities(self, job: Job) -> list[p4rt.Entity]:
-        entry = self._schema.exact_entry
-        number = job.number
-        entities = [group(number, [(w.port, rank + 1) for rank, w in enumerate(job.workers)])]
-        for rank, worker in enumerate(job.workers):
-            mac = int.from_bytes(mac_bytes(worker.mac), "big")
-            ipv4 = int.from_bytes(ipv4_bytes(worker.ipv4), "big")
-            entities.append(
-                entry(
-                    "SwitchIngress.admission",
-                    {
-                        "standard_metadata.ingress_port": worker.port,
-                        "hdr.ethernet.src": mac,
-                        "hdr.ipv4.src": ipv4,
-                        "hdr.ina.job": number,
-                        "hdr.ina.rank": rank,
-                    },
-                    "SwitchIngress.admit",
-                )
-            )
-            entities.append(
-                entry(
-                    "SwitchEgress.receivers",
-                    {"hdr.ina.job": number, "standard_metadata.egress_rid": rank + 1},
-                    "SwitchEgress.set_receiver",
-                    {"mac": mac, "ip": ipv4, "rank": rank},
-                )
-            )
-            entities.append(
-                entry(
-                    "SwitchIngress.l2",
-                    {"hdr.ethernet.dst": mac},
-                    "SwitchIngress.forward",
-                    {"port": worker.port},
-                )
-            )
-        entities.append(
-            entry(
-                "SwitchIngress.jobs",
-                {"hdr.ina.job": number},
-                "SwitchIngress.set_job",
-                {
-                    "epoch": job.epoch,
-                    "slot_base": job.slot_base,
-                    "slot_limit": job.slots,
-                    "members": job.members,
-                    "group": number,
-                    "switch_mac": int.from_bytes(mac_bytes(job.switch_mac), "big"),
-                    "switch_ip": int.from_bytes(ipv4_bytes(job.switch_ipv4), "big"),
-                },
-            )
-        )
-        return entities
-
-    def destroy_job(self, job: Job) -> None:
-        """Takes a job away: its slots are free, and its ranks are strangers, from then on."""
-        for entity in reversed(self._entities(job)):
+    def _delete(self, remains: Remains) -> None:
+        for entity in reversed(remains.entities()):
             self._client.write([update(_DELETE, entity)])
 
     def counters(self, job: int) -> JobCounters:
@@ -290,16 +290,3 @@ class Controller:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _epochs() -> Iterator[int]:
-    """Epochs for new jobs: 1 to 65535, counting up from a place that time and process choose.
-
-    A slot is fresh for a job when its stored epoch is another one. Within one controller two jobs
-    get the same epoch only 65,535 jobs apart. A restarted controller starts elsewhere; the chance
-    that a job then meets its own epoch on a slot is one in 65,535, and even then it goes wrong only
-    if the slot's sequence number is ahead of the new job's.
-    """
-    start = (time.time_ns() // 1_000_000 * 31 + os.getpid()) % 65535
-    for i in itertools.count():
-        yield (start + i) % 65535 + 1

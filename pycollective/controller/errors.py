@@ -10,7 +10,7 @@ class ControllerError(FabricError):
 
 
 class NotPrimaryError(ControllerError):
-    """Another controller with a higher election id is the switch's primary."""
+    """Another controller is the switch's primary, or this one is not any more."""
 
 
 class SwitchRefusedError(ControllerError):
@@ -32,4 +32,15 @@ class ProgramMismatchError(ControllerError):
 
 
 class PoolExhaustedError(ControllerError):
-    """The slot pool, the job numbers or the ranks of a job do not suffice."""
+    """The slot pool, the job numbers or the ranks of a job do not suffice.
+
+    Attributes
+    ----------
+    asked, free
+        How many of what the message names.
+    """
+
+    def __init__(self, message: str, *, asked: int, free: int) -> None:
+        super().__init__(message)
+        self.asked = asked
+        self.free = free

@@ -6,19 +6,51 @@ between machines uses those of the network cards.
 
 from __future__ import annotations
 
+import ipaddress
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from pycollective.errors import ConfigurationError
 
 SWITCH_MAC = "02:50:43:ff:ff:fe"
 SWITCH_IPV4 = "10.255.255.254"
 
+MAX_PORT = 510
+"""Of a switch: v1model's ports have 9 bits, and 511 means drop."""
+
+_MAC = re.compile("[0-9a-f]{2}(:[0-9a-f]{2}){5}", re.IGNORECASE)
+
 
 @dataclass(frozen=True)
 class WorkerAddress:
-    """Where one rank is: its switch port, and its MAC and IPv4 address inside of the frames."""
+    """Where one rank is: its switch port, and its MAC and IPv4 address inside of the frames.
+
+    Raises
+    ------
+    ConfigurationError
+        For what is no address of one host.
+    """
 
     port: int
     mac: str
     ipv4: str
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= MAX_PORT:
+            raise ConfigurationError(f"a switch port is 0 to {MAX_PORT}, found {self.port}")
+        if not _MAC.fullmatch(self.mac):
+            raise ConfigurationError(
+                f"a MAC address is written as 02:50:43:00:01:00, found {self.mac!r}"
+            )
+        if mac_bytes(self.mac)[0] & 1:
+            raise ConfigurationError(f"{self.mac} is the MAC address of a group, not of a host")
+        try:
+            ipaddress.IPv4Address(self.ipv4)
+        except ipaddress.AddressValueError:
+            raise ConfigurationError(
+                f"an IPv4 address is written as 10.0.1.1, found {self.ipv4!r}"
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -69,7 +101,7 @@ class JobCounters:
     completions: int
 
 
-def default_workers(job: int, world_size: int, ports: list[int]) -> tuple[WorkerAddress, ...]:
+def default_workers(job: int, world_size: int, ports: Sequence[int]) -> tuple[WorkerAddress, ...]:
     """Addresses for a job whose frames never leave this machine: locally administered MACs and
     10.0.0.0/8, both with job and rank in them."""
     return tuple(
@@ -87,6 +119,16 @@ def mac_bytes(text: str) -> bytes:
     return bytes.fromhex(text.replace(":", ""))
 
 
+def mac_text(value: int) -> str:
+    """ "02:50:43:00:01:00" for 0x025043000100."""
+    return value.to_bytes(6, "big").hex(":")
+
+
 def ipv4_bytes(text: str) -> bytes:
     """The four bytes of "10.0.0.1"."""
-    return bytes(int(part) for part in text.split("."))
+    return ipaddress.IPv4Address(text).packed
+
+
+def ipv4_text(value: int) -> str:
+    """ "10.0.0.1" for 0x0a000001."""
+    return str(ipaddress.IPv4Address(value))

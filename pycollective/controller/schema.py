@@ -24,10 +24,18 @@ class Schema:
     """
 
     def __init__(self, p4info: p4info_pb2.P4Info) -> None:
-        self.p4info = p4info
         self._tables = {t.preamble.name: t for t in p4info.tables}
         self._actions = {a.preamble.name: a for a in p4info.actions}
         self._counters = {c.preamble.name: c for c in p4info.counters}
+        self._register_sizes = {r.preamble.name: int(r.size) for r in p4info.registers}
+        self._table_by_id = {
+            t.preamble.id: (t.preamble.name, {field.id: field.name for field in t.match_fields})
+            for t in p4info.tables
+        }
+        self._action_by_id = {
+            a.preamble.id: (a.preamble.name, {param.id: param.name for param in a.params})
+            for a in p4info.actions
+        }
 
     def _find(self, kind: str, known: Mapping[str, Any], name: str) -> Any:
         if name not in known:
@@ -65,18 +73,20 @@ class Schema:
                 param.value = canonical(value)
         return entity
 
+    def names(self, entry: p4rt.TableEntry) -> tuple[str, str]:
+        """Table and action of an entry that was read."""
+        table, _ = self._table_by_id[entry.table_id]
+        action, _ = self._action_by_id[entry.action.action.action_id]
+        return table, action
+
     def exact_values(self, entry: p4rt.TableEntry) -> dict[str, int]:
-        """The keys of an entry of a table with exact keys."""
-        info = next(t for t in self.p4info.tables if t.preamble.id == entry.table_id)
-        names = {field.id: field.name for field in info.match_fields}
+        """The keys of an entry, which was read, of a table with exact keys."""
+        _, names = self._table_by_id[entry.table_id]
         return {names[m.field_id]: int.from_bytes(m.exact.value, "big") for m in entry.match}
 
     def params(self, entry: p4rt.TableEntry) -> dict[str, int]:
-        """The action parameters of an entry."""
-        action = next(
-            a for a in self.p4info.actions if a.preamble.id == entry.action.action.action_id
-        )
-        names = {param.id: param.name for param in action.params}
+        """The action parameters of an entry that was read."""
+        _, names = self._action_by_id[entry.action.action.action_id]
         return {
             names[p.param_id]: int.from_bytes(p.value, "big") for p in entry.action.action.params
         }
@@ -88,9 +98,9 @@ class Schema:
         entity.counter_entry.index.index = index
         return entity
 
-    def register_sizes(self) -> dict[str, int]:
+    def register_sizes(self) -> Mapping[str, int]:
         """Elements of every register array."""
-        return {r.preamble.name: r.size for r in self.p4info.registers}
+        return self._register_sizes
 
 
 def group(number: int, replicas: Sequence[tuple[int, int]]) -> p4rt.Entity:
