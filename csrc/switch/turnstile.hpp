@@ -1,25 +1,33 @@
-// A mutex that cannot be hogged. The packet thread takes its lock again right after it let go of
-// it; with a plain mutex a control call that has to wake up first would lose that race for as long
-// as packets keep coming. Main type: Turnstile.
+// A lock that serves in the order of asking. The packet thread takes its lock again right after it
+// let go of it; with a plain mutex a control call, which has to wake up first, would lose that race
+// for as long as packets keep coming. Main type: Turnstile.
 #pragma once
 
-#include <mutex>
+#include <atomic>
+#include <cstdint>
 
 namespace p4emu {
 
-// A BasicLockable. Whoever waits for the inner mutex keeps the gate shut, so that the one who just
-// let go queues behind it.
+// A BasicLockable: a ticket lock whose waiters sleep.
 class Turnstile {
  public:
   void lock() {
-    const std::lock_guard<std::mutex> gate(gate_);
-    mutex_.lock();
+    const std::uint32_t ticket = next_.fetch_add(1, std::memory_order_relaxed);
+    for (;;) {
+      const std::uint32_t serving = serving_.load(std::memory_order_acquire);
+      if (serving == ticket) return;
+      serving_.wait(serving, std::memory_order_acquire);
+    }
   }
-  void unlock() { mutex_.unlock(); }
+
+  void unlock() {
+    serving_.fetch_add(1, std::memory_order_release);
+    serving_.notify_all();
+  }
 
  private:
-  std::mutex gate_;
-  std::mutex mutex_;
+  std::atomic<std::uint32_t> next_{0};
+  std::atomic<std::uint32_t> serving_{0};
 };
 
 }  // namespace p4emu

@@ -219,8 +219,19 @@ def test_loading_a_program_begins_with_empty_state(
         ("INVALID_ARGUMENT", "such as udp:127.0.0.1:0; got 'tcp:x'",
          lambda s: s.add_port(1, "tcp:x")),
         ("INVALID_ARGUMENT", "needs an IPv4 address", lambda s: s.add_port(1, "udp:nowhere:0")),
-        ("INVALID_ARGUMENT", "port numbers go from 0 to 510",
+        ("INVALID_ARGUMENT", "port numbers go from 0 to 510; got 511",
          lambda s: s.add_port(511, "udp:127.0.0.1:0")),
+        ("INVALID_ARGUMENT", "port numbers go from 0 to 510; got -1",
+         lambda s: s.add_port(-1, "udp:127.0.0.1:0")),
+        ("NOT_FOUND", "there is no port 4", lambda s: s.impair(4, "rx", loss=0.1)),
+        ("NOT_FOUND", "there is no port -4", lambda s: s.impair(-4, "rx", loss=0.1)),
+        ("INVALID_ARGUMENT", "a probability is from 0 to 1; got 1.5",
+         lambda s: s.impair(4, "tx", duplicate=1.5)),
+        ("INVALID_ARGUMENT", "a direction is rx .* or tx .*; got 'up'",
+         lambda s: s.impair(4, "up", loss=1)),
+        ("INVALID_ARGUMENT", "got -1 and 0.002", lambda s: s.impair(4, "rx", hold_frames=-1)),
+        ("INVALID_ARGUMENT", "got 50 and inf",
+         lambda s: s.impair(4, "rx", hold_limit=float("inf"))),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_with_what_would(
@@ -243,6 +254,7 @@ def test_a_table_has_its_declared_size(switch: p4emu.Switch) -> None:
 
 def test_a_switch_without_a_program_says_so() -> None:
     with p4emu.Switch() as switch:
+        assert switch.statistics()["processed"] == 0
         with refused("FAILED_PRECONDITION", "has no program"):
             switch.process(1, frame(B))
         with refused("FAILED_PRECONDITION", "has no program"):
@@ -332,6 +344,44 @@ def test_what_cannot_leave_is_counted(switch: p4emu.Switch) -> None:
     assert switch.ports()[2].statistics["tx_no_peer"] == 1
 
 
+def test_an_impaired_port_treats_frames_as_its_seed_says(program: p4emu.Program) -> None:
+    def survivors(seed: int) -> tuple[list[bytes], dict[str, int]]:
+        with p4emu.Switch(program) as switch, udp_socket() as client:
+            switch.set_default("In.l2", "In.forward", {"port": 1})
+            spec = switch.add_port(1, "udp:127.0.0.1:0")
+            switch.impair(1, "rx", loss=0.3, duplicate=0.2, seed=seed)
+            switch.start()
+            for number in range(100):
+                client.sendto(frame(number), address(spec))
+            last = frame(ALL)
+            while switch.ports()[1].statistics["rx_frames"] < 100:
+                pass
+            switch.impair(1, "rx")
+            client.sendto(last, address(spec))
+            received = [client.recv(2048)]
+            while received[-1] != last:
+                received.append(client.recv(2048))
+            return received, dict(switch.ports()[1].statistics)
+
+    received, statistics = survivors(7)
+    assert len(received) == 101 - statistics["rx_lost"] + statistics["rx_duplicated"]
+    assert statistics["rx_lost"] > 0
+    assert statistics["rx_duplicated"] > 0
+    assert statistics["tx_lost"] == 0
+    assert survivors(7)[0] == received
+    assert survivors(8)[0] != received
+
+
+def test_frames_that_go_nowhere_are_counted_by_reason(switch: p4emu.Switch) -> None:
+    switch.set_default("In.l2", "In.flood", {"group": 99})
+    switch.process(1, frame(B))
+    switch.process(1, bytes(65536))
+    statistics = switch.statistics()
+    assert statistics["unknown_group"] == 1
+    assert statistics["oversized"] == 1
+    assert (statistics["processed"], statistics["dropped"], statistics["sent"]) == (2, 2, 0)
+
+
 def test_ports_survive_another_program_and_can_be_started_and_stopped(
     switch: p4emu.Switch, program: p4emu.Program
 ) -> None:
@@ -355,6 +405,21 @@ def test_ports_survive_another_program_and_can_be_started_and_stopped(
 def test_a_capture_that_cannot_be_written_is_refused(switch: p4emu.Switch) -> None:
     with refused("INVALID_ARGUMENT", "cannot write /nowhere/x.pcap"):
         switch.add_port(1, "udp:127.0.0.1:0", pcap="/nowhere/x.pcap")
+    assert switch.ports() == {}
+
+
+def test_a_capture_can_be_read_while_it_grows(switch: p4emu.Switch, tmp_path: Path) -> None:
+    switch.set_default("In.l2", "In.forward", {"port": 1})
+    capture = tmp_path / "port1.pcap"
+    spec = switch.add_port(1, "udp:127.0.0.1:0", pcap=str(capture))
+    switch.start()
+    with udp_socket() as client:
+        for number in range(3):
+            client.sendto(frame(number), address(spec))
+            client.recv(2048)
+            # What the switch sees is in the file once its batch is done; `ports` waits for that.
+            assert switch.ports()[1].statistics["tx_frames"] == number + 1
+            assert len(rdpcap(str(capture))) == 2 * (number + 1)
 
 
 def test_switches_leave_no_descriptor_or_thread_behind(program: p4emu.Program) -> None:
