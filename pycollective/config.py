@@ -10,7 +10,8 @@ environment variables. Nothing here opens a connection.
                                 starts a switch of its own
     PYCOLLECTIVE_PORTS          with it: the switch port of each rank in order of rank, as
                                 SWITCHPORT=udp:HOST:PORT, separated by commas
-    PYCOLLECTIVE_DEADLINE       seconds a collective may take (30)
+    PYCOLLECTIVE_DEADLINE       seconds a collective may take (30); in torch, where every group has
+                                a timeout, instead of torch's default of half an hour
     PYCOLLECTIVE_P4             the P4 program of the switch that rank 0 starts
 """
 

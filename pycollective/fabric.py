@@ -9,6 +9,7 @@ frame, and nothing needs torch. Main types: `Attachment`, `Meeting`.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -67,11 +68,15 @@ class Attachment:
     def __init__(self, membership: Membership, leave: Callable[[], None]) -> None:
         self.membership = membership
         self._leave: Callable[[], None] | None = leave
+        self._owner = os.getpid()
 
     def close(self) -> None:
-        """Leaves. At rank 0 this waits for the others and then ends the job. May be repeated."""
+        """Leaves. At rank 0 this waits for the others and then ends the job. May be repeated.
+
+        Does nothing in a process that was forked from the rank's: the place is not its own.
+        """
         leave, self._leave = self._leave, None
-        if leave is not None:
+        if leave is not None and os.getpid() == self._owner:
             leave()
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 import pytest
+from thread_ranks import JobFactory
 
 from pycollective.config import Membership
 from pycollective.controller import Controller
@@ -13,8 +14,6 @@ from pycollective.fabric import memberships
 from pycollective.switch_process import SwitchProcess, default_program
 
 PORTS = 8
-
-JobFactory = Callable[[int], Sequence[Membership]]
 
 
 @pytest.fixture(scope="session")
@@ -24,9 +23,9 @@ def switch() -> Iterator[SwitchProcess]:
         yield process
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def controller(switch: SwitchProcess) -> Iterator[Controller]:
-    """The primary controller of the switch."""
+    """The primary controller of the switch; not for longer, since rank 0 of other tests is one."""
     with Controller(switch.addresses.grpc) as primary:
         yield primary
 

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from conftest import JobFactory
 from simulated_job import floats, fp32_bound, integers
-from thread_ranks import run
+from thread_ranks import JobFactory, run
 
 from pycollective import Communicator
 

@@ -9,8 +9,7 @@ from threading import Event
 
 import numpy as np
 import pytest
-from conftest import JobFactory
-from thread_ranks import errors, run, start
+from thread_ranks import JobFactory, errors, run, start
 
 from pycollective import (
     CancelledError,

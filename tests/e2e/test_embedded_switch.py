@@ -142,6 +142,24 @@ def test_the_switch_ends_when_rank_0_is_killed(tmp_path: Path, mark: str) -> Non
     wait_until_gone(mark)
 
 
+def test_a_forked_child_does_not_take_the_switch_with_it(tmp_path: Path, mark: str) -> None:
+    script = write(
+        tmp_path,
+        "import os, sys\n"
+        "import numpy as np\n"
+        "from pycollective import Communicator\n"
+        "comm = Communicator.create()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    sys.exit(7)\n"
+        "_, status = os.waitpid(child, 0)\n"
+        "print(os.waitstatus_to_exitcode(status), comm.allreduce(np.ones(1, 'f')))\n",
+    )
+    ended = launch([sys.executable], script, mark)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == "7 [1.]\n"
+
+
 def test_a_program_with_an_error_is_shown_to_all_ranks(tmp_path: Path, mark: str) -> None:
     program = tmp_path / "broken.p4"
     program.write_text("#include <core.p4>\nheader h_t {\n    bit<8> a\n}\n")

@@ -10,6 +10,9 @@ from pycollective import Communicator, Membership
 
 T = TypeVar("T")
 
+JobFactory = Callable[[int], Sequence[Membership]]
+"""Makes a job of so many ranks on the tests' switch (the fixture `job`)."""
+
 
 def start(
     pool: ThreadPoolExecutor,
