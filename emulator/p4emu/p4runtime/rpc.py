@@ -8,10 +8,10 @@ cannot stop any more. Here it is answered with INVALID_ARGUMENT, like other wron
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
-from google.protobuf.message import DecodeError
 from p4.v1 import p4runtime_pb2 as p4rt
 
 from p4emu.errors import SwitchError
@@ -35,6 +35,13 @@ _METHODS: tuple[tuple[str, Callable[..., Any], Any], ...] = (
     ("StreamChannel", grpc.stream_stream_rpc_method_handler, p4rt.StreamMessageRequest),
     ("Capabilities", grpc.unary_unary_rpc_method_handler, p4rt.CapabilitiesRequest),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Malformed:
+    """What a handler gets in place of a message."""
+
+    reason: str
 
 
 def handlers(service: object) -> grpc.GenericRpcHandler:
@@ -62,15 +69,17 @@ def _parser(message: Any) -> Callable[[bytes], Any]:
     def parse(data: bytes) -> Any:
         try:
             return message.FromString(data)
-        except DecodeError as error:
-            return error  # for the handler; raising would leave the answer to gRPC
+        # DecodeError is what it promises; text that is no UTF-8 and messages in messages without
+        # end raise others.
+        except Exception as error:
+            return _Malformed(str(error))  # for the handler; raising would leave the answer to gRPC
 
     return parse
 
 
 def _refusal(request: Any) -> SwitchError | None:
-    if isinstance(request, DecodeError):
-        return SwitchError("INVALID_ARGUMENT", f"the request is malformed: {request}")
+    if isinstance(request, _Malformed):
+        return SwitchError("INVALID_ARGUMENT", f"the request is malformed: {request.reason}")
     return None
 
 

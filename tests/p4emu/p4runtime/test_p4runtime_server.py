@@ -158,6 +158,28 @@ def test_damaged_messages_get_a_status_and_do_no_harm(
     assert _code(lambda: client.read(entity)) not in OURS
 
 
+def _nested_registers() -> bytes:
+    """A ReadRequest for a register with tuples in tuples, far down."""
+    data = b""
+    for field in [b"\x0a", b"\x22"] * 5000 + [b"\x1a", b"\x5a", b"\x12"]:
+        data = field + _varint(len(data)) + data
+    return data
+
+
+def _varint(value: int) -> bytes:
+    """A length as protobuf has it: seven bits a byte, the lowest first."""
+    more = [0x80 | value >> shift & 0x7F for shift in range(0, value.bit_length() - 7, 7)]
+    return bytes([*more, value >> 7 * len(more)])
+
+
+NO_MESSAGES = [
+    b"\xff" * 40,
+    b"\x08",  # a field without its value
+    b"\x0b" * 50_000,  # groups in groups
+]
+"""For any kind of message; protobuf's errors for them are of several types."""
+
+
 @pytest.mark.parametrize("method", ["Write", "Read", "Capabilities"])
 def test_bytes_that_are_no_message_do_not_stop_the_server(client: Client, method: str) -> None:
     make = client.channel.unary_stream if method == "Read" else client.channel.unary_unary
@@ -166,19 +188,22 @@ def test_bytes_that_are_no_message_do_not_stop_the_server(client: Client, method
         request_serializer=None,  # bytes as they are
         response_deserializer=None,
     )
-    for data in (b"\xff" * 40, b"\x08"):
+    wrong = {"Write": [b"\x32\x01\xff"], "Read": [b"\x1a\x01\xff", _nested_registers()]}
+    for data in NO_MESSAGES + wrong.get(method, []):  # text that is no UTF-8, as a role
         code = _code(lambda data=data: list(call(data, timeout=TIMEOUT)))
         assert code == grpc.StatusCode.INVALID_ARGUMENT
     assert client.arbitrate().arbitration.status.code == 0
 
 
 def test_garbage_on_the_stream_ends_that_stream_only(address: str, client: Client) -> None:
+    no_text = b"\x0a\x05\x12\x03\x1a\x01\xff"  # a role's name
     with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
         call = channel.stream_stream(
             "/p4.v1.P4Runtime/StreamChannel",
             request_serializer=None,
             response_deserializer=None,
         )
-        code = _code(lambda: list(call(iter([b"\xff" * 9]), timeout=TIMEOUT)))
-        assert code == grpc.StatusCode.INVALID_ARGUMENT
+        for data in [*NO_MESSAGES, no_text]:
+            code = _code(lambda data=data: list(call(iter([data]), timeout=TIMEOUT)))
+            assert code == grpc.StatusCode.INVALID_ARGUMENT
     assert client.arbitrate().arbitration.status.code == 0
