@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from p4emu.run import PortOption
+    from p4emu.run import ImpairOption, PortOption
+    from p4emu.switch import Direction
 
 app = typer.Typer(
     name="p4emu",
@@ -81,6 +82,17 @@ def run(
     pcap_limit: Annotated[
         int, typer.Option(min=0, help="Frames after which a capture ends; 0 is no limit.")
     ] = 0,
+    impair: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N[.rx|.tx]=RATES",
+            help="Make the cable of port N, or all, lose, duplicate, corrupt or hold back frames: "
+            "RATES such as loss:0.05,duplicate:0.02,corrupt:0.001,hold:0.05. Repeatable.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="Impairments with the same seed do the same to the n-th frame.")
+    ] = 0,
     device_id: Annotated[
         int, typer.Option(min=1, help="By which P4Runtime clients address the switch.")
     ] = 1,
@@ -96,15 +108,18 @@ def run(
     """Run a program as a switch, until SIGINT or SIGTERM."""
     from p4emu.run import RunOptions, run_switch
 
+    ports = _ports(port or [], pcap or [])
     options = RunOptions(
-        program,
-        _ports(port or [], pcap or []),
-        grpc_addr,
-        _macros(defines or []),
-        include or [],
-        pcap_limit,
-        device_id,
-        exit_with_parent,
+        program=program,
+        ports=ports,
+        grpc_address=grpc_addr,
+        defines=_macros(defines or []),
+        include=include or [],
+        pcap_limit=pcap_limit,
+        impairments=_impairments(impair or [], [option.number for option in ports]),
+        seed=seed,
+        device_id=device_id,
+        exit_with_parent=exit_with_parent,
     )
     run_switch(options, _print_json if print_json else _print_table)
 
@@ -194,6 +209,48 @@ def _ports(options: Sequence[str], captures: Sequence[str]) -> list[PortOption]:
     if files:
         raise typer.BadParameter(f"--pcap {min(files)}=...: there is no --port {min(files)}")
     return list(ports.values())
+
+
+_RATES = ("loss", "duplicate", "hold", "corrupt")
+_IMPAIR_FORM = f"N=RATES or all=RATES, with RATES of {', '.join(_RATES)} such as loss:0.05,hold:0.1"
+
+
+def _impairments(options: Sequence[str], ports: Sequence[int]) -> list[ImpairOption]:
+    from p4emu.run import ImpairOption
+
+    found: dict[tuple[int, Direction], ImpairOption] = {}
+    both: tuple[Direction, Direction] = ("rx", "tx")
+    for option in options:
+        cables, _, text = option.partition("=")
+        which, dot, side = cables.partition(".")
+        directions = [d for d in both if d == side or not dot]
+        numbers = [n for n in ports if which in ("all", str(n))]
+        if not directions or not numbers:
+            raise typer.BadParameter(
+                f"--impair takes {_IMPAIR_FORM}; got {option!r}, and the ports are "
+                f"{', '.join(map(str, ports)) or 'none'}"
+            )
+        rates = _rates(option, text)
+        for number in numbers:
+            for direction in directions:
+                if (number, direction) in found:
+                    raise typer.BadParameter(f"--impair {number}.{direction} is given twice")
+                found[number, direction] = ImpairOption(number, direction, **rates)
+    return list(found.values())
+
+
+def _rates(option: str, text: str) -> dict[str, float]:
+    rates: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, value = part.partition(":")
+        try:
+            rate = float(value)
+        except ValueError:
+            rate = -1.0
+        if name not in _RATES or name in rates or not 0 <= rate <= 1:
+            raise typer.BadParameter(f"--impair takes {_IMPAIR_FORM}; got {part!r} in {option!r}")
+        rates[name] = rate
+    return rates
 
 
 # --- output --------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 `run_switch` compiles, opens ports, serves P4Runtime, tells its caller the addresses, and waits. It
 knows the process it runs in (signals, its parent) and neither arguments nor output.
 
-Main types: `RunOptions`, `PortOption`.
+Main types: `RunOptions`, `PortOption`, `ImpairOption`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from p4emu.switch import Direction
 
 _PR_SET_PDEATHSIG = 1
 """From <linux/prctl.h>."""
@@ -30,6 +34,18 @@ class PortOption:
 
 
 @dataclass(frozen=True, slots=True)
+class ImpairOption:
+    """One direction of a port's cable to make bad, with arguments of `Switch.impair`."""
+
+    port: int
+    direction: Direction
+    loss: float = 0.0
+    duplicate: float = 0.0
+    hold: float = 0.0
+    corrupt: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class RunOptions:
     """What to run; see `p4emu run --help`."""
 
@@ -39,6 +55,8 @@ class RunOptions:
     defines: Mapping[str, str]
     include: Sequence[Path]
     pcap_limit: int
+    impairments: Sequence[ImpairOption]
+    seed: int
     device_id: int
     exit_with_parent: bool
 
@@ -83,6 +101,16 @@ def run_switch(options: RunOptions, ready: Callable[[str, dict[int, str], int], 
                 pcap = str(port.pcap)
             addresses[port.number] = switch.add_port(
                 port.number, port.spec, pcap=pcap, pcap_limit=options.pcap_limit
+            )
+        for cable in options.impairments:
+            switch.impair(
+                cable.port,
+                cable.direction,
+                loss=cable.loss,
+                duplicate=cable.duplicate,
+                hold=cable.hold,
+                corrupt=cable.corrupt,
+                seed=options.seed,
             )
         switch.start()
         server = Server(switch, options.grpc_address, options.device_id, device_config=config)

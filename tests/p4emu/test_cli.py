@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,30 @@ def test_run_says_its_addresses_serves_there_and_ends_on_a_signal(
     assert (pcap / "port7.pcap").read_bytes().endswith(frame)
 
 
+def test_run_makes_cables_bad_as_asked() -> None:
+    """Port 1 doubles what leaves it, port 2 loses all that comes in, port 3 is left alone."""
+    frame = bytes.fromhex("02000000000102000000000208000a00000100010007")  # the program: to port 1
+    ports = [arg for n in (1, 2, 3) for arg in ("--port", f"{n}=udp:127.0.0.1:0")]
+    with running(PROGRAM, *ports, "--json", "--impair", "1.tx=duplicate:1", "--impair",
+                 "2.rx=loss:1") as process, ExitStack() as sockets:  # fmt: skip
+        addresses = json.loads(first_line(process))["ports"]
+        peers = []
+        for n in "123":
+            host, port = addresses[n].removeprefix("udp:").rsplit(":", 1)
+            peer = sockets.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            peer.settimeout(TIMEOUT)
+            peer.connect((host, int(port)))
+            peers.append(peer)
+        one, two, three = peers
+        one.send(frame + b"one")  # port 1 learns where its peer is
+        assert [one.recv(2048) for _ in range(2)] == [frame + b"one"] * 2
+        two.send(frame + b"two")
+        three.send(frame + b"three")
+        assert [one.recv(2048) for _ in range(2)] == [frame + b"three"] * 2
+        one.send(frame + b"end")
+        assert one.recv(2048) == frame + b"end"
+
+
 def test_run_without_a_program_waits_for_one(tmp_path: Path) -> None:
     capture = tmp_path / "one.pcap"
     with running("--port", "3=udp:127.0.0.1:0", "--pcap", f"3={capture}") as process:
@@ -153,6 +177,20 @@ def test_run_says_what_is_wrong_with_an_address_and_exits_with_1() -> None:
         ["run", "--port", "1=udp:127.0.0.1:0", "--port", "1=udp:127.0.0.1:0"],
         ["run", "--pcap", "2=x.pcap"],
         ["run", "--device-id", "0"],
+        *(
+            ["run", "--port", "1=udp:127.0.0.1:0", "--impair", impair]
+            for impair in (
+                "1",
+                "1=",
+                "2=loss:0.1",
+                "1.up=loss:0.1",
+                "1=loss:2",
+                "1=loss:nan",
+                "1=delay:0.1",
+                "1=loss:0.1,loss:0.1",
+            )
+        ),
+        ["run", "--port", "1=udp:127.0.0.1:0", "--impair", "1.rx=loss:1", "--impair", "all=loss:1"],
         ["check"],
         ["check", PROGRAM, "-D", "1=2"],
         ["p4info", PROGRAM, "--format", "yaml"],
