@@ -1,7 +1,9 @@
-"""Division of 65 to 128 bits, for which LLVM would call a library that Python may not have loaded.
+"""Division of more than 64 bits, for which LLVM may call a library that Python has not loaded.
 
-(LLVM expands still wider ones inline.) A module that needs it gets one internal function that does
-long division bit by bit: rare, so small is better than fast.
+It calls `__udivti3` and its kin for 65 to 128 bits. Wider divisions it expands inline, but only
+after its optimiser has narrowed those whose operands turn out to be small, to 128 bits for one. So
+no division instruction wider than a register ever reaches it: a module gets internal functions that
+do long division bit by bit, one for each size it needs. Rare, so small is better than fast.
 """
 
 from __future__ import annotations
@@ -10,15 +12,13 @@ from typing import Any
 
 from llvmlite import ir as ll
 
-from p4emu.jit.frame import I8, Frame, int_type
+from p4emu.jit.frame import I32, Frame, int_type
 
-# Widths of the division instructions that LLVM turns into calls.
-LIBRARY_DIVISION = range(65, 129)
+WIDEST_INSTRUCTION = 64
+"""Bits up to which LLVM divides with instructions of the processor."""
 
-_BITS = LIBRARY_DIVISION.stop - 1
-_OPERAND = int_type(_BITS)
-# The remainder is shifted before it is compared with the divisor.
-_REMAINDER = int_type(_BITS + 1)
+# Functions come in multiples of this size, so that neighbouring widths share one.
+_GRANULE = 64
 
 
 def divide_wide(frame: Frame, op: str, left: Any, right: Any, signed: bool) -> Any:
@@ -32,11 +32,12 @@ def divide_wide(frame: Frame, op: str, left: Any, right: Any, signed: bool) -> A
         left = builder.select(left_negative, builder.neg(left), left)
         right = builder.select(right_negative, builder.neg(right), right)
     operands = [left, right]
-    if type_.width < _BITS:
-        operands = [builder.zext(operand, _OPERAND) for operand in operands]
-    function = _long_division(frame.module, "quotient" if op == "/" else "remainder")
+    bits = -(-type_.width // _GRANULE) * _GRANULE
+    if type_.width < bits:
+        operands = [builder.zext(operand, int_type(bits)) for operand in operands]
+    function = _long_division(frame.module, "quotient" if op == "/" else "remainder", bits)
     result = builder.call(function, operands)
-    if type_.width < _BITS:
+    if type_.width < bits:
         result = builder.trunc(result, type_)
     if signed:
         negative = left_negative
@@ -46,45 +47,47 @@ def divide_wide(frame: Frame, op: str, left: Any, right: Any, signed: bool) -> A
     return result
 
 
-def _long_division(module: Any, wanted: str) -> Any:
-    name = f"long_division.{wanted}"
+def _long_division(module: Any, wanted: str, width: int) -> Any:
+    name = f"long_division.{wanted}.{width}"
     known = module.globals.get(name)
     if known is not None:
         return known
-    function = ll.Function(module, ll.FunctionType(_OPERAND, [_OPERAND, _OPERAND]), name)
+    operand = int_type(width)
+    # The remainder is shifted before it is compared with the divisor.
+    wide = int_type(width + 1)
+    function = ll.Function(module, ll.FunctionType(operand, [operand, operand]), name)
     function.linkage = "internal"
     function.attributes.add("nounwind")
+    function.attributes.add("noinline")
     dividend, divisor = function.args
     entry, loop, done = (function.append_basic_block(name) for name in ("entry", "loop", "done"))
     builder = ll.IRBuilder(entry)
-    wide_divisor = builder.zext(divisor, _REMAINDER)
+    wide_divisor = builder.zext(divisor, wide)
     builder.branch(loop)
 
     builder.position_at_end(loop)
-    step = builder.phi(I8, "step")
+    step = builder.phi(I32, "step")
     # Dividend bits leave at the top while quotient bits enter at the bottom.
-    bits = builder.phi(_OPERAND, "bits")
-    remainder = builder.phi(_REMAINDER, "remainder")
-    top = builder.zext(builder.lshr(bits, ll.Constant(_OPERAND, _BITS - 1)), _REMAINDER)
-    shifted = builder.or_(builder.shl(remainder, ll.Constant(_REMAINDER, 1)), top)
+    bits = builder.phi(operand, "bits")
+    remainder = builder.phi(wide, "remainder")
+    top = builder.zext(builder.lshr(bits, ll.Constant(operand, width - 1)), wide)
+    shifted = builder.or_(builder.shl(remainder, ll.Constant(wide, 1)), top)
     fits = builder.icmp_unsigned(">=", shifted, wide_divisor)
     next_remainder = builder.select(fits, builder.sub(shifted, wide_divisor), shifted)
-    next_bits = builder.or_(
-        builder.shl(bits, ll.Constant(_OPERAND, 1)), builder.zext(fits, _OPERAND)
-    )
-    next_step = builder.add(step, ll.Constant(I8, 1))
-    more = builder.icmp_unsigned("<", next_step, ll.Constant(I8, _BITS))
+    next_bits = builder.or_(builder.shl(bits, ll.Constant(operand, 1)), builder.zext(fits, operand))
+    next_step = builder.add(step, ll.Constant(I32, 1))
+    more = builder.icmp_unsigned("<", next_step, ll.Constant(I32, width))
     builder.cbranch(more, loop, done)
-    step.add_incoming(ll.Constant(I8, 0), entry)
+    step.add_incoming(ll.Constant(I32, 0), entry)
     step.add_incoming(next_step, loop)
     bits.add_incoming(dividend, entry)
     bits.add_incoming(next_bits, loop)
-    remainder.add_incoming(ll.Constant(_REMAINDER, 0), entry)
+    remainder.add_incoming(ll.Constant(wide, 0), entry)
     remainder.add_incoming(next_remainder, loop)
 
     builder.position_at_end(done)
     if wanted == "quotient":
         builder.ret(next_bits)
     else:
-        builder.ret(builder.trunc(next_remainder, _OPERAND))
+        builder.ret(builder.trunc(next_remainder, operand))
     return function

@@ -28,7 +28,7 @@ from p4emu.ir.nodes import (
     Type,
     Unary,
 )
-from p4emu.jit.division import LIBRARY_DIVISION, divide_wide
+from p4emu.jit.division import WIDEST_INSTRUCTION, divide_wide
 from p4emu.jit.errors import UnsupportedNodeError
 from p4emu.jit.frame import Frame, int_type, llvm_type
 from p4emu.jit.layout import width_of
@@ -158,7 +158,7 @@ class ExpressionEmitter:
         by_zero = builder.icmp_unsigned("==", right, zero)
         divisor = builder.select(by_zero, one, right)
         # Signed division is done with one bit more, see below.
-        if type_.width + signed in LIBRARY_DIVISION:
+        if type_.width + signed > WIDEST_INSTRUCTION:
             result = divide_wide(self._frame, op, left, divisor, signed)
         elif signed:
             result = self._divide_signed(op, left, divisor)

@@ -8,7 +8,19 @@ from hypothesis import strategies as st
 from ir_reference import BITS, evaluate, expressions, numbers
 from jit_rig import Rig, local_var, packet_var, program
 
-from p4emu.ir.nodes import BOOL, Assign, AssignSlice, Binary, Bits, Const, Expr, Read, Type, Var
+from p4emu.ir.nodes import (
+    BOOL,
+    Assign,
+    AssignSlice,
+    Binary,
+    Bits,
+    Cast,
+    Const,
+    Expr,
+    Read,
+    Type,
+    Var,
+)
 from p4emu.jit import UnsupportedNodeError
 
 TYPES = st.one_of(BITS, st.just(BOOL))
@@ -133,3 +145,27 @@ def test_an_unknown_node_is_named() -> None:
     with pytest.raises(UnsupportedNodeError, match="Telepathy") as caught:
         Rig(broken, checked=False)
     assert caught.value.node == "Telepathy"
+
+
+@pytest.mark.parametrize("width", [64, 65, 128, 129, 192, 256, 1000])
+@pytest.mark.parametrize("op", ["/", "%"])
+@pytest.mark.parametrize("signed", [False, True])
+def test_division_never_calls_a_library_even_when_its_operands_are_small(
+    width: int, op: str, signed: bool
+) -> None:
+    """LLVM narrows such a division to 128 bits, for which it would call one that is not there."""
+    small = [packet_var("meta.left", Bits(100)), packet_var("meta.right", Bits(33))]
+    type_ = Bits(width, signed)
+    left, right = (Cast(Cast(Read(v), Bits(width)), type_) for v in small)
+    result = packet_var("meta.result", type_)
+    rig = Rig(
+        program(
+            variables=[*small, result],
+            ingress=[Assign(result, Binary(op, left, right, type_))],
+        )
+    )
+    assert "ti3" not in rig.compiled.native.assembly()
+    for a, b in ((0, 1), (2**99 + 12345, 3), (2**64, 2**32), (7, 2**33 - 1), (5, 0)):
+        values = dict(zip(small, (a, b), strict=True))
+        rig.ingress(values=values)
+        assert rig.get(result) == evaluate(Binary(op, left, right, type_), values)
