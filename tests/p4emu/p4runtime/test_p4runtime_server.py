@@ -11,7 +11,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from p4.v1 import p4runtime_pb2 as p4rt
-from p4runtime_rig import TIMEOUT, Client, Names, Update, exact, lpm, optional, range_, ternary
+from p4runtime_rig import (
+    OBJECTS,
+    TIMEOUT,
+    Client,
+    Config,
+    Names,
+    Update,
+    exact,
+    lpm,
+    optional,
+    range_,
+    ternary,
+)
 
 import p4emu
 from p4emu.p4runtime import Server
@@ -132,6 +144,21 @@ def _code(call: Any) -> grpc.StatusCode:
     return grpc.StatusCode.OK
 
 
+def _damaged(message: Any, choose: random.Random) -> Any | None:
+    """A message with some of its bytes changed; None where that makes no message."""
+    raw = bytearray(message.SerializeToString())
+    for _ in range(choose.randint(1, 3)):
+        at = choose.randrange(len(raw))
+        if choose.random() < 0.5:
+            raw[at] = choose.randrange(256)
+        else:
+            raw[at : at + choose.randrange(3)] = choose.randbytes(choose.randrange(3))
+    try:
+        return type(message).FromString(bytes(raw))
+    except Exception:
+        return None
+
+
 @settings(
     max_examples=150,
     deadline=None,
@@ -142,20 +169,25 @@ def test_damaged_messages_get_a_status_and_do_no_harm(
     client: Client, names: Names, seed: int
 ) -> None:
     choose = random.Random(seed)
-    raw = bytearray(choose.choice(_samples(names)).SerializeToString())
-    for _ in range(choose.randint(1, 3)):
-        at = choose.randrange(len(raw))
-        if choose.random() < 0.5:
-            raw[at] = choose.randrange(256)
-        else:
-            raw[at : at + choose.randrange(3)] = choose.randbytes(choose.randrange(3))
-    try:
-        entity = p4rt.Entity.FromString(bytes(raw))
-    except Exception:  # the message cannot be sent at all
+    entity = _damaged(choose.choice(_samples(names)), choose)
+    if entity is None:
         return
     kind = choose.choice([Update.INSERT, Update.MODIFY, Update.DELETE])
     assert _code(lambda: client.write((kind, entity))) not in OURS
     assert _code(lambda: client.read(entity)) not in OURS
+
+
+@settings(
+    max_examples=50,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(seed=st.integers(0, 2**32))
+def test_damaged_p4infos_get_a_status(client: Client, program: p4emu.Program, seed: int) -> None:
+    info = _damaged(program.p4info, random.Random(seed))
+    if info is not None:
+        code = _code(lambda: client.set_pipeline(Config.VERIFY, info, OBJECTS.read_bytes()))
+        assert code not in OURS
 
 
 def _nested_registers() -> bytes:
