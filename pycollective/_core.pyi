@@ -452,8 +452,11 @@ class Connection:
         op: ReduceOp = ...,
         *,
         deadline: float | None = None,
+        signature: int = 0,
     ) -> Handle:
         """Starts an all-reduce of whole C-contiguous buffers, which may be the same.
+
+        `signature` is a hash (32 bits) of what else must be the same on all ranks, such as a shape.
 
         Raises
         ------
@@ -471,10 +474,17 @@ class Connection:
         keep_alive: object = None,
         *,
         deadline: float | None = None,
+        signature: int = 0,
     ) -> Handle:
         """The same for `count` elements at addresses; `keep_alive` is held until it is done."""
     def broadcast(
-        self, buffer: _Buffer, dtype: DataType, root: int, *, deadline: float | None = None
+        self,
+        buffer: _Buffer,
+        dtype: DataType,
+        root: int,
+        *,
+        deadline: float | None = None,
+        signature: int = 0,
     ) -> Handle:
         """Starts a broadcast of the root's buffer into everyone else's. Raises as all_reduce."""
     def broadcast_ptr(
@@ -486,6 +496,7 @@ class Connection:
         keep_alive: object = None,
         *,
         deadline: float | None = None,
+        signature: int = 0,
     ) -> Handle:
         """The same for `count` elements at an address."""
     def barrier(self, *, deadline: float | None = None) -> Handle:

@@ -237,7 +237,12 @@ class Communicator:
             memory = memory.copy()
         handle = self._submit(
             lambda: self._connection.all_reduce(
-                memory, staged.memory, dtype, _core.ReduceOp.SUM, deadline=deadline
+                memory,
+                staged.memory,
+                dtype,
+                _core.ReduceOp.SUM,
+                deadline=deadline,
+                signature=arrays.signature(source),
             )
         )
         return Work([handle], target, staged.copy_back)
@@ -248,7 +253,7 @@ class Communicator:
         Parameters
         ----------
         buffer
-            Any dtype of plain values, the same dtype and size on all ranks; written except at the
+            Any dtype of plain values, the same dtype and shape on all ranks; written except at the
             root.
 
         Raises
@@ -342,7 +347,9 @@ class Communicator:
         data = arrays.as_bytes(memory)
         dtype = arrays.movable(data)
         return self._submit(
-            lambda: self._connection.broadcast(data, dtype, root, deadline=deadline)
+            lambda: self._connection.broadcast(
+                data, dtype, root, deadline=deadline, signature=arrays.signature(memory)
+            )
         )
 
     def _submit(self, call: Callable[[], _core.Handle]) -> _core.Handle:

@@ -213,50 +213,58 @@ void bind_connection(py::module_& module) {
       .def(
           "all_reduce",
           [](Connection& self, const py::object& input, const py::object& output, DataType type,
-             wire::ReduceOp op, const std::optional<double>& deadline) {
+             wire::ReduceOp op, const std::optional<double>& deadline, std::uint32_t signature) {
             Memory memory;
-            const Collective collective =
+            Collective collective =
                 make_all_reduce(self.job(), input, output, type, op, deadline, memory);
+            collective.signature = signature;
             return self.submit(collective, std::move(memory));
           },
           py::arg("input"), py::arg("output"), py::arg("dtype"),
-          py::arg("op") = wire::ReduceOp::kSum, py::kw_only(), py::arg("deadline") = py::none())
+          py::arg("op") = wire::ReduceOp::kSum, py::kw_only(), py::arg("deadline") = py::none(),
+          py::arg("signature") = 0)
       .def(
           "all_reduce_ptr",
           [](Connection& self, std::uintptr_t input, std::uintptr_t output, std::size_t count,
              DataType type, wire::ReduceOp op, py::object keep_alive,
-             const std::optional<double>& deadline) {
+             const std::optional<double>& deadline, std::uint32_t signature) {
             Memory memory;
             memory.keep_alive = std::move(keep_alive);
-            return self.submit(
-                make_all_reduce_at(self.job(), input, output, count, type, op, deadline),
-                std::move(memory));
+            Collective collective =
+                make_all_reduce_at(self.job(), input, output, count, type, op, deadline);
+            collective.signature = signature;
+            return self.submit(collective, std::move(memory));
           },
           py::arg("input_address"), py::arg("output_address"), py::arg("count"), py::arg("dtype"),
           py::arg("op") = wire::ReduceOp::kSum, py::arg("keep_alive") = py::none(), py::kw_only(),
-          py::arg("deadline") = py::none())
+          py::arg("deadline") = py::none(), py::arg("signature") = 0)
       .def(
           "broadcast",
           [](Connection& self, const py::object& buffer, DataType type, std::uint16_t root,
-             const std::optional<double>& deadline) {
+             const std::optional<double>& deadline, std::uint32_t signature) {
             Memory memory;
-            const Collective collective =
+            Collective collective =
                 make_broadcast(self.job(), buffer, type, root, deadline, memory);
+            collective.signature = signature;
             return self.submit(collective, std::move(memory));
           },
           py::arg("buffer"), py::arg("dtype"), py::arg("root"), py::kw_only(),
-          py::arg("deadline") = py::none())
+          py::arg("deadline") = py::none(), py::arg("signature") = 0)
       .def(
           "broadcast_ptr",
           [](Connection& self, std::uintptr_t address, std::size_t count, DataType type,
-             std::uint16_t root, py::object keep_alive, const std::optional<double>& deadline) {
+             std::uint16_t root, py::object keep_alive, const std::optional<double>& deadline,
+             std::uint32_t signature) {
             Memory memory;
             memory.keep_alive = std::move(keep_alive);
-            return self.submit(make_broadcast_at(self.job(), address, count, type, root, deadline),
-                               std::move(memory));
+            Collective collective =
+                make_broadcast_at(self.job(), address, count, type, root, deadline);
+            collective.signature = signature;
+            return self.submit(collective, std::move(memory));
           },
           py::arg("address"), py::arg("count"), py::arg("dtype"), py::arg("root"),
-          py::arg("keep_alive") = py::none(), py::kw_only(), py::arg("deadline") = py::none())
+          py::arg("keep_alive") = py::none(), py::kw_only(), py::arg("deadline") = py::none(),
+          py::arg("signature") = 0)
       .def(
           "barrier",
           [](Connection& self, const std::optional<double>& deadline) {

@@ -29,6 +29,7 @@ std::uint32_t fingerprint(const Collective& collective) {
   mix(static_cast<std::uint64_t>(collective.type), 1);
   mix(collective.count, 8);
   mix(collective.root, 2);
+  mix(collective.signature, 4);
   return hash;
 }
 

@@ -42,6 +42,9 @@ struct Collective {
   void* output = nullptr;
   std::size_t count = 0;
   std::uint16_t root = 0;
+  // Whatever else of the call must be the same on all ranks, as a hash: the caller's dtype and
+  // shape.
+  std::uint32_t signature = 0;
   // From the moment the collective is first in the queue; absent: the job's default.
   std::optional<Duration> deadline{};
 };

@@ -145,6 +145,7 @@ class ProcessGroup(dist.ProcessGroup):
                     _core.ReduceOp.SUM,
                     staged.memory,
                     deadline=deadline,
+                    signature=tensors.signature(staged.memory),
                 )
                 for staged, kind in plan
             ]
@@ -282,7 +283,13 @@ class ProcessGroup(dist.ProcessGroup):
     def _broadcast(self, memory: torch.Tensor, root: int, deadline: float | None) -> _core.Handle:
         count, kind = tensors.movable(memory)
         return self._connection.broadcast_ptr(
-            memory.data_ptr(), count, kind, root, memory, deadline=deadline
+            memory.data_ptr(),
+            count,
+            kind,
+            root,
+            memory,
+            deadline=deadline,
+            signature=tensors.signature(memory),
         )
 
     def _broadcast_each(

@@ -7,6 +7,7 @@ tensor is found here, before anything is sent. What `pycollective.arrays` is to 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -85,6 +86,11 @@ def reducible(tensor: torch.Tensor, collective: str) -> _core.DataType:
             f"{tensor.dtype}; convert it first, as in tensor.float()"
         )
     return kind
+
+
+def signature(tensor: torch.Tensor) -> int:
+    """A hash of dtype and shape: ranks whose calls differ in either notice at the first packet."""
+    return zlib.crc32(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
 
 
 def movable(tensor: torch.Tensor) -> tuple[int, _core.DataType]:

@@ -82,8 +82,15 @@ def test_waiting_may_be_given_up_and_taken_up_again(job: JobFactory) -> None:
          lambda comm: comm.broadcast(np.ones(10, np.int32), root=0)),
         (lambda comm: comm.allgather(np.ones(10)),
          lambda comm: comm.allgather(np.ones(9))),
+        (lambda comm: comm.allreduce(np.ones((2, 3), np.float32)),
+         lambda comm: comm.allreduce(np.ones((3, 2), np.float32))),
+        (lambda comm: comm.broadcast(np.ones(10, np.int64), root=0),
+         lambda comm: comm.broadcast(np.ones(10, np.float64), root=0)),
+        (lambda comm: comm.broadcast(np.ones(10, "<u2"), root=0),
+         lambda comm: comm.broadcast(np.ones(10, ">u2"), root=0)),
     ],
-    ids=["sizes", "dtypes", "nothing", "collectives", "roots", "broadcast", "allgather"],
+    ids=["sizes", "dtypes", "nothing", "collectives", "roots", "broadcast", "allgather",
+         "shapes", "dtypes of one width", "byte orders"],
 )  # fmt: skip
 def test_calls_that_differ_across_ranks_raise_on_all_of_them(job: JobFactory, calls: tuple) -> None:  # type: ignore[type-arg]
     found = errors(job(2), lambda comm: calls[comm.rank](comm))

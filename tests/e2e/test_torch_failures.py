@@ -84,6 +84,12 @@ def dtypes_that_differ_raise_on_all_ranks() -> None:
         dist.all_reduce(torch.ones(3, dtype=dtype))
 
 
+def shapes_of_one_size_that_differ_raise_on_all_ranks() -> None:
+    shape = ((2, 3), (3, 2))[dist.get_rank()]
+    with pytest.raises(MismatchError, match="all ranks must call the same collective"):
+        dist.broadcast(torch.ones(shape, dtype=torch.int64), src=0)
+
+
 def overflow_raises_on_all_ranks_and_the_group_goes_on() -> None:
     with pytest.raises(ReductionOverflowError, match="all_reduce #1 on rank"):
         dist.all_reduce(torch.full((3,), 2**30, dtype=torch.int32))
@@ -125,6 +131,7 @@ def destroying_the_group_cancels_what_runs() -> None:
         a_missing_rank_is_named_by_backward,
         sizes_that_differ_raise_on_all_ranks,
         dtypes_that_differ_raise_on_all_ranks,
+        shapes_of_one_size_that_differ_raise_on_all_ranks,
         overflow_raises_on_all_ranks_and_the_group_goes_on,
         a_work_may_be_waited_for_in_parts,
     ],
