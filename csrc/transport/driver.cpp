@@ -108,11 +108,18 @@ Driver::~Driver() {
 
 bool Driver::forked() const { return getpid() != owner_; }
 
+Error Driver::own_error(ErrorCode code, std::string detail) const {
+  Error error = make_error(code, std::move(detail));
+  error.job = engine_.config().job;
+  error.rank = engine_.config().rank;
+  return error;
+}
+
 Error Driver::forked_error() const {
-  return make_error(ErrorCode::kCancelled, "this process was forked from process " +
-                                               std::to_string(owner_) +
-                                               ", which owns the connection; connect after the "
-                                               "fork");
+  return own_error(ErrorCode::kCancelled, "this process was forked from process " +
+                                              std::to_string(owner_) +
+                                              ", which owns the connection; connect after the "
+                                              "fork");
 }
 
 std::shared_ptr<Handle> Driver::submit(const Collective& collective) {
@@ -204,14 +211,14 @@ void Driver::wake() {
 // --- the thread ------------------------------------------------------------------------------
 
 void Driver::run() {
-  Error reason = make_error(ErrorCode::kCancelled, "the connection was closed");
+  Error reason = own_error(ErrorCode::kCancelled, "the connection was closed");
   try {
     loop();
     engine_.cancel_all(reason);
     finish_completed();
   } catch (const std::exception& error) {
     reason =
-        make_error(ErrorCode::kTransport, std::string("the I/O thread failed: ") + error.what());
+        own_error(ErrorCode::kTransport, std::string("the I/O thread failed: ") + error.what());
   }
   shut_down(reason);
 }
@@ -228,7 +235,10 @@ void Driver::loop() {
     }
     busy |= transmit();
     if (const auto failure = transport_->failure(); failure && engine_.state() != State::kFailed) {
-      engine_.cancel_all(to_error(*failure));
+      Error error = to_error(*failure);
+      error.job = engine_.config().job;
+      error.rank = engine_.config().rank;
+      engine_.cancel_all(std::move(error));
     }
     finish_completed();
   }
@@ -313,7 +323,15 @@ bool Driver::transmit() {
 
 void Driver::finish_completed() {
   Completion completion;
+  bool published = false;
   while (engine_.poll_completion(completion)) {
+    if (!std::exchange(published, true)) {
+      // Whoever waits for the collective finds it in the statistics when the wait is over.
+      const std::lock_guard lock(mutex_);
+      // The state is left to `exchange`, which tells those who wait for it.
+      published_.engine = engine_.statistics();
+      published_.transport = transport_->statistics();
+    }
     const auto it = running_.find(completion.id);
     if (it == running_.end()) continue;
     finish(it->second, with_peer_condition(std::move(completion.error)));

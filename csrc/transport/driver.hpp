@@ -82,6 +82,8 @@ class Driver {
   ~Driver();
 
   bool forked() const;
+  // An error that names this rank and job.
+  Error own_error(ErrorCode code, std::string detail) const;
   Error forked_error() const;
   void wake();
 

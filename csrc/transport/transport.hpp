@@ -15,8 +15,8 @@
 
 namespace pycollective::transport {
 
-// Frames sent in one system call or one pass over a ring. 64 frames of 1,094 bytes are 68 KiB, which
-// stays in a second-level cache; beyond that the cost of the call is already spread thin.
+// Frames sent in one system call or one pass over a ring. 64 frames of 1,094 bytes are 68 KiB,
+// which stays in a second-level cache; beyond that the cost of the call is already spread thin.
 inline constexpr std::size_t kBatch = 64;
 
 // Why a transport could not be opened or cannot go on. Thrown by opening functions, returned as a
