@@ -122,7 +122,7 @@ bool Pipeline::egress(std::uint8_t* vars, const Packet& packet, std::uint16_t po
     ++counts_.oversized;
     return false;
   }
-  std::memcpy(out_.data() + header, packet.data + packet.payload, payload);
+  if (payload > 0) std::memcpy(out_.data() + header, packet.data + packet.payload, payload);
   ++counts_.sent;
   sink.frame(port, {out_.data(), header + payload});
   return true;

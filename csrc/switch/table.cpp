@@ -161,6 +161,11 @@ std::uint64_t* Table::counter_of(const Stored& stored) const {
 }
 
 TableEntry Table::normalised(TableEntry entry) const {
+  if (image_.key.empty()) {
+    throw SwitchError(Code::kInvalidArgument, "table " + image_.name +
+                                                  " has no key, so it has no entries; set its "
+                                                  "default action instead");
+  }
   if (entry.value.size() != key_bytes_ || entry.mask.size() != key_bytes_) {
     throw SwitchError(Code::kInvalidArgument,
                       "the key of table " + image_.name + " has " + std::to_string(key_bytes_) +

@@ -248,6 +248,14 @@ TEST(a_table_refuses_what_does_not_fit_and_says_how) {
   CHECK_EQ(table.entries().size(), 2U);
 }
 
+TEST(a_table_without_a_key_has_only_its_default_action) {
+  Table table(image({}));
+  CHECK(code_of([&] { table.insert({{}, {}, 0, 1, data_of(1)}); }) == Code::kInvalidArgument);
+  table.set_default({1, data_of(9)});
+  const std::uint8_t nothing = 0;
+  CHECK_EQ(table.lookup(&nothing)->action, 1U);
+}
+
 TEST(what_the_program_declares_const_cannot_be_changed) {
   TableImage fixed = image({{MatchKind::kExact, 1}});
   fixed.entries = {{{5}, {255}, 0, 1, data_of(77)}};
