@@ -29,34 +29,38 @@ Table::Table(TableImage image) : image_(std::move(image)) {
       has_lpm_ = false;
     }
   }
-  scratch_.resize(key_bytes_ + 1);
+  key_words_ = data_words(key_bytes_);
+  scratch_.resize(2 * key_words_);
   // The program's own entries may be more than the size it asks for.
   for (const TableEntry& entry : image_.entries) add(entry, image_.entries.size());
   reset_default();
 }
 
 const ActionEntry* Table::lookup(const std::uint8_t* key) const {
+  const auto* otherwise = reinterpret_cast<const ActionEntry*>(default_.get());
+  if (groups_.empty()) return otherwise;
+  std::uint64_t* words = scratch_.data();
+  // The bytes behind the key in its last word are zero and stay so.
+  std::memcpy(words, key, key_bytes_);
   if (exact_) {
-    if (groups_.empty()) return reinterpret_cast<const ActionEntry*>(default_.get());
-    const std::uint32_t number = groups_.front()->index.find(key);
-    if (number != FlatIndex::kNone) return stored_[number].action();
-    return reinterpret_cast<const ActionEntry*>(default_.get());
+    const std::uint32_t number = groups_.front()->index.find(words);
+    return number != FlatIndex::kNone ? rules_[number].action : otherwise;
   }
-  const Stored* winner = nullptr;
+  std::uint64_t* masked = words + key_words_;
+  const Rule* winner = nullptr;
   for (const std::unique_ptr<Group>& group : groups_) {
-    if (winner != nullptr && winner->entry.priority >= group->best) break;
-    for (std::size_t i = 0; i < key_bytes_; ++i) scratch_[i] = key[i] & group->mask[i];
-    for (std::uint32_t number = group->index.find(scratch_.data()); number != FlatIndex::kNone;
-         number = stored_[number].next) {
-      const Stored& candidate = stored_[number];
-      if (winner != nullptr && winner->entry.priority >= candidate.entry.priority) break;
-      if (has_ranges_ && !in_ranges(candidate.entry, key)) continue;
+    if (winner != nullptr && winner->priority >= group->best) break;
+    for (std::size_t i = 0; i < key_words_; ++i) masked[i] = words[i] & group->mask[i];
+    for (std::uint32_t number = group->index.find(masked); number != FlatIndex::kNone;
+         number = rules_[number].next) {
+      const Rule& candidate = rules_[number];
+      if (winner != nullptr && winner->priority >= candidate.priority) break;
+      if (has_ranges_ && !in_ranges(stored_[number].entry, key)) continue;
       winner = &candidate;
       break;
     }
   }
-  return winner != nullptr ? winner->action()
-                           : reinterpret_cast<const ActionEntry*>(default_.get());
+  return winner != nullptr ? winner->action : otherwise;
 }
 
 void Table::insert(const TableEntry& entry) {
@@ -79,6 +83,7 @@ void Table::add(const TableEntry& raw, std::size_t limit) {
   if (free_.empty()) {
     number = static_cast<std::uint32_t>(stored_.size());
     stored_.emplace_back();
+    rules_.emplace_back();
   } else {
     number = free_.back();
     free_.pop_back();
@@ -93,10 +98,12 @@ void Table::modify(const TableEntry& raw) {
   check_entries_may_change();
   TableEntry entry = normalised(raw);
   check_action(entry.action, entry.data.size());
-  Stored& stored = stored_[found(entry)];
+  const std::uint32_t number = found(entry);
+  Stored& stored = stored_[number];
   CounterCell counts;
   if (image_.counts) counts = this->counts(entry);
   stored.memory = make_action(entry.action, entry.data, true, counts);
+  rules_[number].action = stored.action();
   stored.entry.action = entry.action;
   stored.entry.data = std::move(entry.data);
 }
@@ -105,7 +112,8 @@ void Table::erase(const TableEntry& key) {
   check_entries_may_change();
   const std::uint32_t number = found(normalised(key));
   unlink(number);
-  stored_[number] = Stored{};
+  stored_[number] = {};
+  rules_[number] = {};
   free_.push_back(number);
 }
 
@@ -217,21 +225,26 @@ std::unique_ptr<std::uint64_t[]> Table::make_action(std::uint32_t action,
   return memory;
 }
 
-std::vector<std::uint8_t> Table::group_mask(const TableEntry& entry) const {
+Table::Words Table::words_of(const std::vector<std::uint8_t>& bytes) const {
+  Words words(key_words_);
+  std::memcpy(words.data(), bytes.data(), key_bytes_);
+  return words;
+}
+
+Table::Words Table::group_mask(const TableEntry& entry) const {
   std::vector<std::uint8_t> mask = entry.mask;
   std::size_t at = 0;
   for (const KeyFieldImage& field : image_.key) {
     if (field.kind == MatchKind::kRange) std::fill_n(mask.begin() + at, field.bytes, 0);
     at += field.bytes;
   }
-  return mask;
+  return words_of(mask);
 }
 
-std::vector<std::uint8_t> Table::masked(const std::vector<std::uint8_t>& value,
-                                        const std::vector<std::uint8_t>& mask) const {
-  std::vector<std::uint8_t> result(key_bytes_ + 1);
-  for (std::size_t i = 0; i < key_bytes_; ++i) result[i] = value[i] & mask[i];
-  return result;
+Table::Words Table::group_key(const TableEntry& entry, const Words& mask) const {
+  Words key = words_of(entry.value);
+  for (std::size_t i = 0; i < key_words_; ++i) key[i] &= mask[i];
+  return key;
 }
 
 bool Table::in_ranges(const TableEntry& entry, const std::uint8_t* key) const {
@@ -249,11 +262,11 @@ bool Table::in_ranges(const TableEntry& entry, const std::uint8_t* key) const {
 }
 
 std::optional<std::uint32_t> Table::find(const TableEntry& entry) const {
-  const std::vector<std::uint8_t> mask = group_mask(entry);
+  const Words mask = group_mask(entry);
   for (const std::unique_ptr<Group>& group : groups_) {
     if (group->mask != mask) continue;
-    for (std::uint32_t number = group->index.find(masked(entry.value, mask).data());
-         number != FlatIndex::kNone; number = stored_[number].next) {
+    for (std::uint32_t number = group->index.find(group_key(entry, mask).data());
+         number != FlatIndex::kNone; number = rules_[number].next) {
       const TableEntry& other = stored_[number].entry;
       if (other.priority == entry.priority && other.value == entry.value &&
           other.mask == entry.mask) {
@@ -274,30 +287,30 @@ std::uint32_t Table::found(const TableEntry& entry) const {
 }
 
 void Table::link(std::uint32_t number) {
-  Stored& stored = stored_[number];
+  const Stored& stored = stored_[number];
   const std::int32_t priority = stored.entry.priority;
-  const std::vector<std::uint8_t> mask = group_mask(stored.entry);
+  const Words mask = group_mask(stored.entry);
   auto at = std::find_if(groups_.begin(), groups_.end(),
                          [&](const std::unique_ptr<Group>& g) { return g->mask == mask; });
   if (at == groups_.end()) {
-    groups_.push_back(std::make_unique<Group>(Group{mask, FlatIndex(key_bytes_), priority, {}}));
+    groups_.push_back(std::make_unique<Group>(Group{mask, FlatIndex(key_words_), priority, {}}));
     at = groups_.end() - 1;
   }
   Group& group = **at;
-  const std::vector<std::uint8_t> key = masked(stored.entry.value, mask);
+  const Words key = group_key(stored.entry, mask);
   // The chain is kept in descending priority; equal priorities in order of insertion.
   std::uint32_t first = group.index.find(key.data());
   std::uint32_t before = FlatIndex::kNone;
   std::uint32_t after = first;
-  while (after != FlatIndex::kNone && stored_[after].entry.priority >= priority) {
+  while (after != FlatIndex::kNone && rules_[after].priority >= priority) {
     before = after;
-    after = stored_[after].next;
+    after = rules_[after].next;
   }
-  stored.next = after;
+  rules_[number] = {stored.action(), priority, after};
   if (before == FlatIndex::kNone) {
     group.index.assign(key.data(), number);
   } else {
-    stored_[before].next = number;
+    rules_[before].next = number;
   }
   ++group.priorities[priority];
   sort_groups();
@@ -305,13 +318,13 @@ void Table::link(std::uint32_t number) {
 
 void Table::unlink(std::uint32_t number) {
   const TableEntry& entry = stored_[number].entry;
-  const std::vector<std::uint8_t> mask = group_mask(entry);
+  const Words mask = group_mask(entry);
   const auto at = std::find_if(groups_.begin(), groups_.end(),
                                [&](const std::unique_ptr<Group>& g) { return g->mask == mask; });
   Group& group = **at;
-  const std::vector<std::uint8_t> key = masked(entry.value, mask);
+  const Words key = group_key(entry, mask);
   std::uint32_t current = group.index.find(key.data());
-  const std::uint32_t next = stored_[number].next;
+  const std::uint32_t next = rules_[number].next;
   if (current == number) {
     if (next == FlatIndex::kNone) {
       group.index.erase(key.data());
@@ -319,8 +332,8 @@ void Table::unlink(std::uint32_t number) {
       group.index.assign(key.data(), next);
     }
   } else {
-    while (stored_[current].next != number) current = stored_[current].next;
-    stored_[current].next = next;
+    while (rules_[current].next != number) current = rules_[current].next;
+    rules_[current].next = next;
   }
   if (--group.priorities[entry.priority] == 0) group.priorities.erase(entry.priority);
   if (group.priorities.empty()) {

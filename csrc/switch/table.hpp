@@ -54,17 +54,26 @@ class Table {
   [[nodiscard]] const TableImage& image() const { return image_; }
 
  private:
-  // An ActionEntry with its data and counter behind it, in one allocation.
+  // Keys in 64-bit words: bytes in order, padded with zeroes.
+  using Words = std::vector<std::uint64_t>;
+
+  // What the control plane knows of an entry, and its ActionEntry with data and counter behind it,
+  // in one allocation.
   struct Stored {
     TableEntry entry;
     std::unique_ptr<std::uint64_t[]> memory;
-    std::uint32_t next = FlatIndex::kNone;  // the next entry with the same masked key, by priority
     [[nodiscard]] const ActionEntry* action() const {
       return reinterpret_cast<const ActionEntry*>(memory.get());
     }
   };
+  // What a lookup needs of an entry, apart from the rest to stay in the cache.
+  struct Rule {
+    const ActionEntry* action = nullptr;
+    std::int32_t priority = 0;
+    std::uint32_t next = FlatIndex::kNone;  // the next with the same masked key, by priority
+  };
   struct Group {
-    std::vector<std::uint8_t> mask;
+    Words mask;
     FlatIndex index;  // masked key -> first entry of its chain
     std::int32_t best;
     std::map<std::int32_t, std::uint32_t> priorities;  // priority -> entries that have it
@@ -76,9 +85,10 @@ class Table {
   [[nodiscard]] std::unique_ptr<std::uint64_t[]> make_action(std::uint32_t action,
                                                              const std::vector<std::uint8_t>& data,
                                                              bool hit, CounterCell counts) const;
-  [[nodiscard]] std::vector<std::uint8_t> group_mask(const TableEntry& entry) const;
-  [[nodiscard]] std::vector<std::uint8_t> masked(const std::vector<std::uint8_t>& value,
-                                                 const std::vector<std::uint8_t>& mask) const;
+  [[nodiscard]] Words words_of(const std::vector<std::uint8_t>& bytes) const;
+  [[nodiscard]] Words group_mask(const TableEntry& entry) const;
+  // The entry's key as its group's index has it.
+  [[nodiscard]] Words group_key(const TableEntry& entry, const Words& mask) const;
   [[nodiscard]] bool in_ranges(const TableEntry& entry, const std::uint8_t* key) const;
   [[nodiscard]] std::optional<std::uint32_t> find(const TableEntry& entry) const;
   [[nodiscard]] std::uint32_t found(const TableEntry& entry) const;
@@ -90,15 +100,18 @@ class Table {
 
   TableImage image_;
   std::size_t key_bytes_ = 0;
+  std::size_t key_words_ = 0;
   bool exact_ = true;     // every field is exact: one group, no masking
   bool has_lpm_ = false;  // the prefix length is the priority
   bool has_ranges_ = false;
   std::vector<Stored> stored_;
+  std::vector<Rule> rules_;  // beside stored_
   std::vector<std::uint32_t> free_;
   std::vector<std::unique_ptr<Group>> groups_;  // by best priority, descending
   std::unique_ptr<std::uint64_t[]> default_;
   DefaultAction default_action_;
-  mutable std::vector<std::uint8_t> scratch_;  // a masked key during a lookup
+  // Of a lookup: the key, and behind it the key masked.
+  mutable Words scratch_;
 };
 
 }  // namespace p4emu
