@@ -121,13 +121,7 @@ class Context:
 
     def declare_type(self, name: str, declaration: Any) -> None:
         clash = self.scope.types.get(name) or next(iter(self.scope.names.get(name, ())), None)
-        if clash is not None and _is_interface(clash) and not _is_interface(declaration):
-            self.diagnostics.warning(
-                declaration.source,
-                f"'{name}' is also the name of an interface, which p4c does not accept",
-                f"declared at {clash.source}; rename one of them",
-            )
-        elif clash is not None:
+        if clash is not None:
             self._redeclared(name, declaration.source, clash.source)
         self.scope.types[name] = declaration
 
@@ -397,10 +391,6 @@ class Context:
 
 def _is_function(declaration: Any) -> bool:
     return isinstance(declaration, ast.FunctionDeclaration | ast.MethodPrototype)
-
-
-def _is_interface(declaration: Any) -> bool:
-    return isinstance(declaration, ast.ParserTypeDeclaration | ast.ControlTypeDeclaration)
 
 
 def _can_be_field(kind: str, type_: Type) -> bool:

@@ -33,7 +33,7 @@ control E(inout headers_t hdr, inout metadata_t m,
 """
 COMPUTE = "control C(inout headers_t hdr, inout metadata_t m) { apply {} }"
 DEPARSER = "control D(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr); } }"
-MAIN = "V1Switch(P(), V(), Ingress(), E(), C(), D()) main;"
+MAIN = "V1Switch(P(), V(), In(), E(), C(), D()) main;"
 
 
 class Rig:
@@ -62,7 +62,7 @@ class Rig:
     ) -> Program:
         """The fixed pipeline with ingress statements, its declarations, and others before it."""
         ingress = (
-            "control Ingress(inout headers_t hdr, inout metadata_t m,\n"
+            "control In(inout headers_t hdr, inout metadata_t m,\n"
             "                inout standard_metadata_t standard_metadata) {\n"
             f"{local}\napply {{\n{body}\n}}\n}}"
         )

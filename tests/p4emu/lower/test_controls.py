@@ -37,21 +37,21 @@ def test_a_lane_is_its_statements_and_nothing_else(rig: Rig) -> None:
     """
     program = rig.program(body, local=local, top=LANE)
     assert section(program, "ingress")[5:] == [
-        "stored = Ingress.first.cells[row]",
+        "stored = In.first.cells[row]",
         "left = (stored & keep)",
         "before = one",
         "one = (left + one)",
         "overflow = (overflow | (left ^ before))",
-        "Ingress.first.cells[row] = one",
-        "stored~2 = Ingress.second.cells[row]",
+        "In.first.cells[row] = one",
+        "stored~2 = In.second.cells[row]",
         "left~2 = (stored~2 & keep)",
         "before~2 = two",
         "two = (left~2 + two)",
         "overflow = (overflow | (left~2 ^ before~2))",
-        "Ingress.second.cells[row] = two",
+        "In.second.cells[row] = two",
     ]
     assert [type(r) for r in program.registers] == [Register, Register]
-    assert [r.name for r in program.registers] == ["Ingress.first.cells", "Ingress.second.cells"]
+    assert [r.name for r in program.registers] == ["In.first.cells", "In.second.cells"]
 
 
 # --- copying -----------------------------------------------------------------------------------
@@ -155,9 +155,9 @@ def test_an_early_return_leaves_its_own_call_only(rig: Rig) -> None:
 def test_exit_leaves_the_whole_block(rig: Rig) -> None:
     top = "control Inner(inout metadata_t m) { apply { if (m.flag) { exit; } m.x = 1; } }"
     assert rig.ingress("inner.apply(m); m.y = 2;", local="Inner() inner;", top=top) == [
-        "block Ingress.exit",
+        "block In.exit",
         "  if meta.flag",
-        "    leave Ingress.exit",
+        "    leave In.exit",
         "  meta.x = 8w1",
         "  meta.y = 8w2",
     ]
@@ -168,7 +168,7 @@ def test_exit_copies_out_arguments_on_its_way(rig: Rig) -> None:
     lines = rig.ingress("act(m.x); m.y = 3;", local=local)
     label = lines[3].strip().removeprefix("block ")
     assert lines == [
-        "block Ingress.exit",
+        "block In.exit",
         "  v = meta.x",
         "  exiting = false",
         f"  block {label}",
@@ -179,7 +179,7 @@ def test_exit_copies_out_arguments_on_its_way(rig: Rig) -> None:
         "    v = 8w2",
         "  meta.x = v",
         "  if exiting",
-        "    leave Ingress.exit",
+        "    leave In.exit",
         "  meta.y = 8w3",
     ]
 
@@ -198,12 +198,12 @@ def test_names_follow_the_instances_and_name_annotations(rig: Rig) -> None:
         rig.program(local=local, top=top)
     program = rig.program(local=local, top=top.replace('@name(".top")', ""))
     assert {r.name for r in program.registers} == {
-        "Ingress.node.one.plain",
-        "Ingress.node.one.other",
-        "Ingress.node.one.s",
-        "Ingress.node.deux.plain",
-        "Ingress.node.deux.other",
-        "Ingress.node.deux.s",
+        "In.node.one.plain",
+        "In.node.one.other",
+        "In.node.one.s",
+        "In.node.deux.plain",
+        "In.node.deux.other",
+        "In.node.deux.s",
         "top2",
     }
 
@@ -221,8 +221,8 @@ def test_constructor_parameters_are_constants_of_the_instance(rig: Rig) -> None:
         "a.apply(m); b.apply(m);", local="Sized(4, true) a; Sized(8, false) b;", top=top
     )
     assert [(r.name, r.size) for r in program.registers] == [
-        ("Ingress.a.cells", 8),
-        ("Ingress.b.cells", 16),
+        ("In.a.cells", 8),
+        ("In.b.cells", 16),
     ]
     assert section(program, "ingress") == ["meta.z = 16w4", "meta.x = 8w9"]
 
@@ -241,15 +241,15 @@ def test_an_instance_applied_twice_keeps_one_table(rig: Rig) -> None:
     )
     assert section(program, "ingress") == [
         "key = meta.x",
-        "apply Ingress.inner.t",
+        "apply In.inner.t",
         "meta.y = result",
         "key = meta.y",
-        "apply Ingress.inner.t",
+        "apply In.inner.t",
         "meta.x = result",
     ]
-    assert section(program, "table Ingress.inner.t")[:3] == [
+    assert section(program, "table In.inner.t")[:3] == [
         "key key: exact = key",
-        "action 0 Ingress.inner.set(bit<8> v)",
+        "action 0 In.inner.set(bit<8> v)",
         "  result = (v + key)",
     ]
 
@@ -257,7 +257,7 @@ def test_an_instance_applied_twice_keeps_one_table(rig: Rig) -> None:
 def test_an_unnamed_instance_has_its_types_name(rig: Rig) -> None:
     top = "control Inner() { register<bit<8>>(2) r; apply { r.write(0, 1); } }"
     program = rig.program("Inner.apply();", top=top)
-    assert section(program, "ingress") == ["Ingress.Inner.r[32w0] = 8w1"]
+    assert section(program, "ingress") == ["In.Inner.r[32w0] = 8w1"]
 
 
 # --- statements --------------------------------------------------------------------------------

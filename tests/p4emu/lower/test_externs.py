@@ -17,10 +17,10 @@ def test_register_read_and_write(rig: Rig) -> None:
         r.read(m.z[7:0], 2);
     """
     assert rig.ingress(body, local=local) == [
-        "meta.x = Ingress.r[(bit<32>)hdr.a.x]",
-        "Ingress.r[32w1] = (meta.x + 8w1)",
-        "meta.z = Ingress.wide[32w0]",
-        "element = Ingress.r[32w2]",
+        "meta.x = In.r[(bit<32>)hdr.a.x]",
+        "In.r[32w1] = (meta.x + 8w1)",
+        "meta.z = In.wide[32w0]",
+        "element = In.r[32w2]",
         "meta.z[7:0] = element",
     ]
 
@@ -29,7 +29,7 @@ def test_counters(rig: Rig) -> None:
     program = rig.program(
         "c.count((bit<32>)hdr.a.x);", local="counter(8, CounterType.packets_and_bytes) c;"
     )
-    assert section(program, "ingress") == ["count Ingress.c[(bit<32>)hdr.a.x]"]
+    assert section(program, "ingress") == ["count In.c[(bit<32>)hdr.a.x]"]
     (counter,) = program.counters
     assert (counter.kind, counter.size, counter.table) == ("packets_and_bytes", 8, None)
 

@@ -33,7 +33,7 @@ control E(inout headers_t hdr, inout metadata_t m,
           inout standard_metadata_t standard_metadata) { apply {} }
 control C(inout headers_t hdr, inout metadata_t m) { apply {} }
 control D(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr); } }
-V1Switch(P(), V(), Ingress(), E(), C(), D()) main;
+V1Switch(P(), V(), In(), E(), C(), D()) main;
 """
 MakeSwitch = Callable[..., p4emu.Switch]
 
@@ -45,7 +45,7 @@ def switch(tmp_path: Path) -> MakeSwitch:
     def make(body: str, *, local: str = "", top: str = "", parser: str = PARSER) -> p4emu.Switch:
         path = tmp_path / "test.p4"
         path.write_text(
-            f"{HEAD}{top}{parser}control Ingress(inout headers_t hdr, inout metadata_t m,\n"
+            f"{HEAD}{top}{parser}control In(inout headers_t hdr, inout metadata_t m,\n"
             f"inout standard_metadata_t standard_metadata) {{\n{local}\napply {{\n"
             f"standard_metadata.egress_spec = 1;\n{body}\n}}\n}}{TAIL}",
             encoding="utf-8",

@@ -22,18 +22,18 @@ table route {
 
 def test_a_table(rig: Rig) -> None:
     program = rig.program("route.apply();", local=TABLE)
-    assert section(program, "ingress") == ["apply Ingress.route"]
-    assert section(program, "table Ingress.route") == [
+    assert section(program, "ingress") == ["apply In.route"]
+    assert section(program, "table In.route") == [
         "key hdr.a.x: exact = hdr.a.x",
         "key hdr.a.z[7:0]: ternary = hdr.a.z[7:0]",
         "key hdr.a.$valid$: exact = (bit<1>)hdr.a.$valid",
         "key why: lpm = meta.y",
-        "action 0 Ingress.forward(bit<9> port)",
+        "action 0 In.forward(bit<9> port)",
         "  standard_metadata.egress_spec = port",
-        "action 1 Ingress.drop()",
+        "action 1 In.drop()",
         "  standard_metadata.egress_spec = 9w0x1ff",
         "  standard_metadata.mcast_grp = 16w0",
-        "default Ingress.drop()",
+        "default In.drop()",
         "size 99",
     ]
 
@@ -45,10 +45,10 @@ def test_hit_and_miss_are_conditions(rig: Rig) -> None:
         m.flag = missed;
     """
     assert rig.ingress(body, local=TABLE) == [
-        "hit = hit apply Ingress.route",
+        "hit = hit apply In.route",
         "if hit",
         "  meta.x = 8w1",
-        "hit~2 = hit apply Ingress.route",
+        "hit~2 = hit apply In.route",
         "missed = !hit~2",
         "meta.flag = missed",
     ]
@@ -62,7 +62,7 @@ def test_a_switch_on_the_action_that_ran(rig: Rig) -> None:
         }
     """
     assert rig.ingress(body, local=TABLE) == [
-        "action_run = action apply Ingress.route",
+        "action_run = action apply In.route",
         "switch action_run",
         "  case 1",
         "    meta.x = 8w1",
@@ -74,7 +74,7 @@ def test_a_switch_on_the_action_that_ran(rig: Rig) -> None:
 def test_a_table_without_default_does_nothing_on_a_miss(rig: Rig) -> None:
     local = "action a() { m.x = 1; } table t { key = { m.y: exact; } actions = { a; } }"
     (table,) = rig.program("t.apply();", local=local).tables
-    assert [action.name for action in table.actions] == ["Ingress.a", "NoAction"]
+    assert [action.name for action in table.actions] == ["In.a", "NoAction"]
     assert table.default == ActionCall(1)
     assert not table.const_default
     assert table.size == 1024
@@ -89,8 +89,8 @@ def test_a_constant_default_with_arguments(rig: Rig) -> None:
     (table,) = program.tables
     assert table.default == ActionCall(0, (7, -1))
     assert table.const_default
-    assert section(program, "table Ingress.t")[:5] == [
-        "action 0 Ingress.set(bit<8> v, int<8> w)",
+    assert section(program, "table In.t")[:5] == [
+        "action 0 In.set(bit<8> v, int<8> w)",
         "  to = meta.x",
         "  to = v",
         "  hdr.a.s = w",
@@ -216,7 +216,7 @@ def test_a_direct_counter_belongs_to_its_table(rig: Rig) -> None:
     """
     program = rig.program("t.apply();", local=local)
     (counter,) = program.counters
-    assert (counter.name, counter.kind, counter.table) == ("Ingress.hits", "bytes", "Ingress.t")
+    assert (counter.name, counter.kind, counter.table) == ("In.hits", "bytes", "In.t")
     assert program.tables[0].counter is counter
     assert program.tables[0].actions[0].body == ()
 
@@ -225,11 +225,11 @@ def test_exit_in_an_action_leaves_the_block_around_the_apply(rig: Rig) -> None:
     local = "action stop() { exit; } table t { actions = { stop; } default_action = stop; }"
     program = rig.program("t.apply(); m.x = 1;", local=local)
     assert section(program, "ingress") == [
-        "block Ingress.exit",
-        "  apply Ingress.t",
+        "block In.exit",
+        "  apply In.t",
         "  meta.x = 8w1",
     ]
-    assert section(program, "table Ingress.t")[1] == "  leave Ingress.exit"
+    assert section(program, "table In.t")[1] == "  leave In.exit"
 
 
 @pytest.mark.parametrize(
