@@ -134,9 +134,6 @@ def test_parsers(states: str, message: str) -> None:
     [
         ("struct s { bit<8> a; bit<8> a; }", "'a' is declared again"),
         ("struct s {} struct s {}", "'s' is declared again"),
-        # v1model's own interfaces have these names.
-        ("control Ingress() { apply { } }", "'Ingress' is declared again"),
-        ("parser Parser(packet_in p) { state start { } }", "'Parser' is declared again"),
         ("header h { string s; }", "cannot have a field of type string"),
         ("header_union u { bit<8> x; }", "cannot have a field of type bit<8>"),
         ("struct s { bit<0> x; }", "a width must be 1 to"),
@@ -176,6 +173,12 @@ def test_a_block_of_the_wrong_shape_does_not_fit_the_package() -> None:
     text = in_control("").replace("V1Switch(P(), V(), I()", "V1Switch(P(), V(), V()")
     (message,) = errors(text)
     assert "argument 'ig' of 'V1Switch' must be Ingress" in message
+
+
+@pytest.mark.parametrize("again", ["control Ingress() { apply {} }", "struct Parser {}"])
+def test_names_of_v1models_interfaces_are_taken(again: str) -> None:
+    (message,) = errors(in_control("") + again)
+    assert "is declared again" in message
 
 
 def test_out_arguments_need_the_exact_type() -> None:
