@@ -285,7 +285,6 @@ PYBIND11_MODULE(_runtime, module) {
       [] {
         py::dict all;
         all["p4emu_table_lookup"] = reinterpret_cast<std::uintptr_t>(&p4emu_table_lookup);
-        all["p4emu_csum16"] = reinterpret_cast<std::uintptr_t>(&p4emu_csum16);
         all["p4emu_crc16"] = reinterpret_cast<std::uintptr_t>(&p4emu_crc16);
         all["p4emu_crc32"] = reinterpret_cast<std::uintptr_t>(&p4emu_crc32);
         return all;

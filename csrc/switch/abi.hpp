@@ -67,8 +67,7 @@ extern "C" {
 // order, each big-endian, zero-extended to whole bytes, without padding between them.
 const p4emu::ActionEntry* p4emu_table_lookup(void* table, const std::uint8_t* key);
 
-// Ones-complement checksum, CRC-16/ARC, CRC-32 over bytes; the code generator may inline csum16.
-std::uint16_t p4emu_csum16(const std::uint8_t* data, std::uint64_t length);
+// CRC-16/ARC and CRC-32 over bytes; ones-complement sums are compiled inline.
 std::uint16_t p4emu_crc16(const std::uint8_t* data, std::uint64_t length);
 std::uint32_t p4emu_crc32(const std::uint8_t* data, std::uint64_t length);
 }

@@ -30,16 +30,6 @@ constexpr std::array<std::uint32_t, 256> kCrc32 = [] {
 
 }  // namespace
 
-// RFC 1071.
-std::uint16_t p4emu_csum16(const std::uint8_t* data, std::uint64_t length) {
-  std::uint64_t sum = 0;
-  std::uint64_t i = 0;
-  for (; i + 1 < length; i += 2) sum += static_cast<std::uint64_t>(data[i]) << 8 | data[i + 1];
-  if (i < length) sum += static_cast<std::uint64_t>(data[i]) << 8;
-  while ((sum >> 16) != 0) sum = (sum & 0xffff) + (sum >> 16);
-  return static_cast<std::uint16_t>(~sum);
-}
-
 std::uint16_t p4emu_crc16(const std::uint8_t* data, std::uint64_t length) {
   std::uint16_t crc = 0;
   for (std::uint64_t i = 0; i < length; ++i) {
