@@ -2,7 +2,8 @@
 //
 // This file is the whole of it: the two functions a compiled program exports, the structures both
 // sides touch, and the calls the program makes back. Nothing here knows of sockets, threads or
-// Python. The Python code generator mirrors these layouts; `p4emu_abi_version` guards the pair.
+// Python. The Python code generator mirrors these layouts (jit/abi.py); a test has the compiler
+// compare the two, and a switch refuses programs of another `kAbiVersion`.
 #pragma once
 
 #include <cstddef>

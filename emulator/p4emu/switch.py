@@ -29,6 +29,7 @@ from p4emu.entries import (
     table_image,
 )
 from p4emu.errors import SwitchError
+from p4emu.jit import abi
 from p4emu.jit.image import ProgramImage, TableSpec
 
 if TYPE_CHECKING:
@@ -105,8 +106,15 @@ class Switch:
         ------
         SwitchError
             RESOURCE_EXHAUSTED: its registers and counters need more memory than the machine has.
-            The program before goes on.
+            The program before goes on. FAILED_PRECONDITION: the installed extension module is not
+            of this source.
         """
+        if _runtime.ABI_VERSION != abi.VERSION:
+            raise SwitchError(
+                "FAILED_PRECONDITION",
+                f"p4emu compiles for version {abi.VERSION} of the run time, and version "
+                f"{_runtime.ABI_VERSION} is installed; install the package again",
+            )
         image = program.compiled.image
         _check_memory(image)
         tables = {spec.name: (i, spec) for i, spec in enumerate(image.tables)}

@@ -261,6 +261,14 @@ def test_a_switch_without_a_program_says_so() -> None:
             switch.entries("In.l2")
 
 
+def test_a_run_time_of_another_version_is_refused(
+    program: p4emu.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("p4emu._runtime.ABI_VERSION", 99)
+    with refused("FAILED_PRECONDITION", "version 99 is installed; install the package again"):
+        p4emu.Switch(program)
+
+
 def udp_socket() -> socket.socket:
     client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     client.bind(("127.0.0.1", 0))
